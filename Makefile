@@ -1,0 +1,58 @@
+# Every target sets up what it needs; `make help` lists them.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick lint types bench constraints clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
+
+demo: $(VENV)/core  ## run a bursty plan in virtual time under several policies and compare them
+	@$(BIN)/dsms sim tests/plans/bursts.toml --policy fifo --policy rr --policy rr-query --policy greedy --policy mtiq
+
+test: $(VENV)/all lint types  ## the whole suite, lint and types first
+	$(PYTEST) tests
+
+quick: $(VENV)/all  ## the fast part of the suite: no Ray
+	$(PYTEST) tests -m "not ray"
+
+lint: $(VENV)/all  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/all  ## mypy --strict on the three packages
+	$(BIN)/mypy
+
+bench: $(VENV)/all  ## speed, as ratios against a peer in the same run
+	$(BIN)/python tests/benchmarks/bench.py
+
+constraints: $(VENV)/all  ## pin the dependencies anew
+	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --python-version 3.11 \
+		--no-header --no-annotate --no-emit-index-url --quiet --output-file constraints.txt
+
+clean:  ## remove the environment and what tools left
+	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
+ALL := ".[ray,bench,dev]"
+INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
+	|| $(BIN)/python -m pip install --quiet -c constraints.txt -e $(1)
+
+$(VENV)/bin/uv:
+	@echo "setting up $(VENV) ..."
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "dsms needs Python 3.11 or later, this is " + sys.version)'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+
+$(VENV)/core: pyproject.toml constraints.txt $(VENV)/bin/uv
+	@echo "installing dsms ..."
+	@$(call INSTALL,.)
+	@touch $@
+
+$(VENV)/all: pyproject.toml constraints.txt $(VENV)/bin/uv
+	@echo "installing dsms with Ray and the tools for tests ..."
+	@$(call INSTALL,$(ALL))
+	@touch $@ $(VENV)/core

@@ -1,0 +1,81 @@
+"""Rows in columns: what operators take and give where tuples are real or cross a process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Some rows; what is the same for all of them is a scalar until it varies."""
+
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    rows: int = 0
+    ts: int | Column = 0  # stream timestamp, int64 microseconds
+    arrived: float | Column = 0.0  # when the system first saw what the row needs
+    sign: int | Column = 1  # +1 appended, -1 taken back
+    size: float | Column = 1.0  # abstract load: how much of a whole tuple the row is, or its bytes
+    cost: float | Column = 1.0  # abstract load: times the operator's declared cost
+    seq: int | Column = 0  # its number in the order of arrival: the oldest has the lowest
+    identity: int | Column = 0  # what an abstract tuple's fates are drawn from
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Sequence[Any] | Column] | None = None, **attributes: Any) -> Batch:
+        """A batch of these columns, all equally long; attributes may be scalars or one value a row."""
+        arrays = {name: np.asarray(values) for name, values in (columns or {}).items()}
+        attributes = {n: np.asarray(v) if isinstance(v, list | tuple) else v for n, v in attributes.items()}
+        varied = {n: v for n, v in attributes.items() if isinstance(v, np.ndarray)}
+        lengths = {name: len(values) for name, values in (arrays | varied).items()}
+        if len(set(lengths.values())) > 1:
+            raise ValueError(f"columns of one batch differ in length: {lengths}")
+        attributes.setdefault("rows", next(iter(lengths.values()), 0))
+        return cls(arrays, **attributes)
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def pick(self, index: Column | slice) -> Batch:
+        """The rows at `index`: a slice, positions (repeats allowed) or a boolean mask."""
+        columns = {name: values[index] for name, values in self.columns.items()}
+        picked = {n: v[index] for n in VARIES if isinstance(v := getattr(self, n), np.ndarray)}
+        return replace(self, columns=columns, rows=_picked(index, self.rows), **picked)
+
+    def cut(self, rows: int) -> tuple[Batch, Batch]:
+        """The first rows, and the rest; views, no copy."""
+        return self.pick(slice(0, rows)), self.pick(slice(rows, None))
+
+    def first(self, name: str) -> float:
+        """The attribute's value in the first row."""
+        value = getattr(self, name)
+        return float(value[0]) if isinstance(value, np.ndarray) else value
+
+    def each(self, name: str) -> Column:
+        """The attribute as one value a row, whether it varies or not."""
+        value = getattr(self, name)
+        return value if isinstance(value, np.ndarray) else np.full(self.rows, value)
+
+    def total(self, name: str) -> float:
+        """The attribute summed over the rows."""
+        value = getattr(self, name)
+        return float(value.sum()) if isinstance(value, np.ndarray) else value * self.rows
+
+    def records(self) -> list[dict[str, Any]]:
+        """The columns as a list of rows: for tests and for people, not for speed."""
+        names = list(self.columns)
+        return [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in self.columns.values()), strict=True)]
+
+
+VARIES = tuple(f.name for f in fields(Batch) if f.name not in ("columns", "rows"))
+
+
+def _picked(index: Column | slice, rows: int) -> int:
+    if isinstance(index, slice):
+        return len(range(*index.indices(rows)))
+    return int(np.count_nonzero(index)) if index.dtype == bool else len(index)

@@ -1,0 +1,103 @@
+"""One station's goods: batches in its queues and its operator's state; the same class inline and as an actor."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from dsms.batch import Batch, Column
+from dsms.ledger import NOTHING
+from dsms.operators import Abstract, Operator
+
+
+class Outcome(NamedTuple):
+    """What came of one step, as the engine is told."""
+
+    taken: float
+    taken_bytes: float
+    made: float
+    made_bytes: float
+    cost: float
+    since: float
+    head: float
+    seq: float
+    gone: Column
+
+
+@dataclass
+class Goods:
+    """Takes batches in, works on them when told to, gives batches out."""
+
+    name: str
+    operator: Operator
+    ports: int
+    sizes: tuple[float, ...]  # bytes of a whole tuple, by port
+    size: float  # bytes of a whole tuple it puts out
+    sink: bool
+    fractional: bool = False
+    meter: Callable[[], float | None] = lambda: None
+
+    def __post_init__(self) -> None:
+        self._queues: list[deque[tuple[Batch, float]]] = [deque() for _ in range(self.ports)]
+
+    def put(self, port: int, batch: Batch, since: float) -> None:
+        """Rows have come, at this instant."""
+        if len(batch):
+            self._queues[port].append((batch, since))
+
+    def work(self, port: int, startup: float, most: float) -> tuple[Outcome, Batch]:
+        """Process what is first in the queue, at most so many rows of it."""
+        queue = self._queues[port]
+        batch, since = queue.popleft()
+        if self.fractional and self.operator.take is not None:
+            batch = self._helping(queue, batch, since, self.operator.take)
+        elif len(batch) > most:
+            batch, rest = batch.cut(int(most))
+            queue.appendleft((rest, since))
+        started = self.meter()
+        made = self.operator.process(batch, port)
+        stopped = self.meter()
+        if started is None or stopped is None:
+            cost = self._declared(batch) + startup
+        else:
+            cost = stopped - started
+        head = queue[0][0].first("seq") if queue else NOTHING
+        gone = made.each("arrived") if self.sink and self._amount(made) else np.empty(0)
+        taken, given = self._amount(batch), self._amount(made)
+        taken_bytes, given_bytes = self._bytes(batch, self.sizes[port]), self._bytes(made, self.size)
+        seq = batch.first("seq")
+        return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone), made
+
+    def waiting_since(self) -> float:
+        return min((queue[0][1] for queue in self._queues if queue), default=NOTHING)
+
+    def _amount(self, batch: Batch) -> float:
+        return batch.total("size") if self.fractional else len(batch)
+
+    def _bytes(self, batch: Batch, size: float) -> float:
+        if self.fractional:
+            return batch.total("size") * size
+        if isinstance(self.operator, Abstract):
+            return batch.total("size")
+        return float(sum(column.nbytes for column in batch.columns.values()))
+
+    def _declared(self, batch: Batch) -> float:
+        if self.fractional:
+            return self.operator.cost * batch.total("size")
+        factors = batch.columns.get(f"cost.{self.name}")
+        return self.operator.cost * float(batch.total("cost") if factors is None else factors.sum())
+
+    def _helping(self, queue: deque[tuple[Batch, float]], first: Batch, since: float, most: float) -> Batch:
+        """What one run takes of fractional tuples: pieces together up to `take`, the last cut where that is reached."""
+        amount, last = first.total("size"), first
+        while amount < most and queue:
+            last, since = queue.popleft()
+            amount += last.total("size")
+        if amount - most > 1e-12:
+            queue.appendleft((replace(last, size=amount - most), since))
+            amount = most
+        return replace(first, size=amount)

@@ -1,0 +1,68 @@
+"""Watching without touching: what an observer is told, and the guard that keeps a broken one from breaking the loop."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.plan import Query
+    from dsms.policies.base import Policy
+    from dsms.runners.base import Step
+    from dsms.segment import Segment
+
+log = logging.getLogger("dsms")
+
+
+class Observer:
+    """Sees what the engine does; override what you want to hear of, the rest costs nothing."""
+
+    trusted = False  # True: called without the guard, for our own measures
+
+    def attach(self, engine: Engine) -> None:
+        """The run is about to begin."""
+
+    def elapse(self, now: float) -> None:
+        """Time has come to `now`, and nothing has changed since the call before; what changes, changes after this."""
+
+    def arrive(self, now: float, stream: int, count: int) -> None:
+        """Tuples of a stream (its place in the plan) have been admitted."""
+
+    def begin(self, now: float) -> None:
+        """A turn is about to start."""
+
+    def results(self, query: Query, now: float, arrivals: Sequence[float]) -> None:
+        """Results of a query have left; `arrivals` is when the system first saw what each of them needed."""
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        """A turn has been carried out and accounted for."""
+
+    def swap(self, now: float, before: Policy, after: Policy) -> None:
+        """Another policy decides from now on."""
+
+
+EVENTS = ("elapse", "arrive", "begin", "results", "turn", "swap")
+
+
+def listeners(observers: Sequence[Observer], event: str) -> list[Callable[..., None]]:
+    """The observers' methods for an event, those who do not care left out."""
+    heard = [o for o in observers if getattr(type(o), event) is not getattr(Observer, event)]
+    return [getattr(o, event) if o.trusted else _guarded(getattr(o, event)) for o in heard]
+
+
+def _guarded(method: Callable[..., None]) -> Callable[..., None]:
+    failed = False
+
+    def call(*arguments: Any) -> None:
+        nonlocal failed
+        if failed:
+            return
+        try:
+            method(*arguments)
+        except Exception:
+            failed = True
+            log.exception("observer %r failed and is not told any more", method.__qualname__)
+
+    return call

@@ -1,0 +1,45 @@
+"""What every operator declares about itself: its cost, its selectivity, the size of what it puts out."""
+
+from __future__ import annotations
+
+import copy
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from dsms.batch import Batch
+from dsms.errors import PlanError
+from dsms.settings import Settings
+
+
+@dataclass(eq=False)
+class Operator(ABC):
+    """Something that turns tuples into tuples; the declared figures are what a policy knows before it measures."""
+
+    cost: float = 0.0  # time for one whole input tuple
+    selectivity: float = 1.0  # outputs per input
+    startup: float = 0.0  # time a run takes whatever it handles
+    take: float | None = None  # the most tuples it takes in a run
+    size: float | None = None  # bytes of an output tuple; None: as its input
+
+    def __post_init__(self) -> None:
+        for name in ("cost", "selectivity", "startup"):
+            value = getattr(self, name)
+            if not math.isfinite(value):
+                raise PlanError(f"{name} is {value}: a finite number is wanted", name)
+            if value < 0:
+                raise PlanError(f"{name} is {value}: it must not be negative", name)
+        if self.cost == 0 and self.startup == 0:
+            raise PlanError("cost is zero and there is no startup: one of the two must be positive", "cost")
+        for name in ("take", "size"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise PlanError(f"{name} is {value}: a positive number is wanted", name)
+
+    def fresh(self, settings: Settings) -> Operator:
+        """A copy without state for one run."""
+        return copy.copy(self)
+
+    @abstractmethod
+    def process(self, batch: Batch, port: int = 0) -> Batch:
+        """What these rows, come in by this port, put out."""

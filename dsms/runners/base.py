@@ -1,0 +1,86 @@
+"""The seam between deciding and doing: what the engine asks of a runner, and what it is told."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+from dsms.batch import Batch
+from dsms.clock import Clock
+from dsms.ledger import NOTHING, Ledger, Queue
+from dsms.plan import Plan
+from dsms.schedule import Chunk
+from dsms.segment import Segment, Share
+
+# One station's work on what it took at once. A plain tuple, since one is made for every tuple processed:
+# (queue taken from, taken, its bytes, made, its bytes, cost, when the first taken had come into the queue,
+#  sequence number now at the queue's head, sequence number of what was made, arrivals of the results that left)
+Step = tuple[Queue, float, float, float, float, float, float, float, float, Sequence[float]]
+
+
+class Runner(ABC):
+    """Keeps the goods of a plan's queues and takes them through a segment when granted a turn."""
+
+    def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
+        self.plan, self.ledger, self.clock = plan, ledger, clock
+
+    @abstractmethod
+    def expect(self, chunk: Chunk) -> None:
+        """These arrivals will be admitted next, in this order."""
+
+    @abstractmethod
+    def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
+        """The arrival of this number among the expected has come, as the seq-th of all; answers its bytes."""
+
+    @abstractmethod
+    def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        """Take from the queue what one step takes, at most so many tuples, and pass on what comes of it."""
+
+    @abstractmethod
+    def followers(self, step: Step) -> int:
+        """How many steps each following queue needs for what this one has put into it."""
+
+    def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
+        """Take at most this share through the segment, each tuple as far as it goes before the next is begun."""
+        start = segment.start()
+        startup = start.station.operator.startup
+        if share.tuples == 1 and len(segment.queues) == 1:
+            return [self.work(start, now, startup, 1)]
+        inside = {queue.index for queue in segment.queues}
+        steps: list[Step] = []
+        started: set[int] = set()  # start-up is paid once a turn
+        at, limit, left = now, now + share.time * (1 + 1e-9), share.tuples
+        while True:
+            stack = [start]
+            while stack:
+                queue = stack.pop()
+                operator = queue.station.operator
+                startup = 0.0 if queue.station.index in started else operator.startup
+                started.add(queue.station.index)
+                step = self.work(queue, at, startup, left if queue is start else NOTHING)
+                steps.append(step)
+                at += step[5]
+                if queue is start:
+                    left -= max(1, step[1])  # a piece of a fractional tuple counts as one
+                    exhausted = step[7] == NOTHING
+                if step[3]:
+                    after = [q for q in self.ledger.outlets[queue.station.index].readers if q.index in inside]
+                    stack += [q for q in reversed(after) for _ in range(self.followers(step))]
+            if exhausted or left <= 0 or at + segment.mean_cost > limit:
+                return steps
+
+    def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
+        """Rows have come from outside as the seq-th arrival; answers their bytes."""
+        raise TypeError(f"{type(self).__name__} runs abstract tuples: push a number of them, not a batch of rows")
+
+    def prospects(self) -> dict[str, float]:
+        """For each query with a result still on its way: the arrival of the oldest; empty where fates are not known."""
+        return {}
+
+    def waiting_since(self) -> float:
+        """When the tuple that has waited longest came into its queue; infinity when none waits."""
+        return NOTHING
+
+    def close(self) -> None:
+        """Let go of what it holds outside this process."""
+        return None

@@ -1,0 +1,91 @@
+"""Real rows, and abstract tuples as rows: every station's goods in batches of columns."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+from dsms.batch import Batch
+from dsms.clock import Clock
+from dsms.fates import identities
+from dsms.goods import Goods
+from dsms.ledger import Ledger, Queue
+from dsms.plan import Plan, Station
+from dsms.runners.base import Runner, Step
+from dsms.schedule import Chunk
+
+
+class BatchRunner(Runner):
+    """Runs any plan in this process, a batch a step; where costs are declared, a row a step, so that time is exact."""
+
+    def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
+        super().__init__(plan, ledger, clock)
+        self._grain = 1 if clock.meter() is None else math.inf
+        self._expected = (Chunk.empty(), [Batch()])
+        self._hosts: list[Any] = [self.host(self._goods(station)) for station in plan.stations]
+
+    def host(self, goods: Goods) -> Any:
+        """Where a station's goods live: here."""
+        return goods
+
+    def deliver(self, queue: Queue, batch: Any, since: float) -> None:
+        """Put a batch into a queue."""
+        self._hosts[queue.station.index].put(queue.port, batch, since)
+
+    def outcome(self, queue: Queue, startup: float, most: float) -> tuple[Any, Any]:
+        """Let a station work: what came of it, and the batch made."""
+        return self._hosts[queue.station.index].work(queue.port, startup, most)  # type: ignore[no-any-return]
+
+    def expect(self, chunk: Chunk) -> None:
+        rows: list[Batch] = [Batch()] * len(chunk.instants)
+        for place, stream in enumerate(self.plan.streams):
+            mine = (chunk.streams == place).nonzero()[0]
+            who = identities(stream.name, chunk.numbers[mine])
+            carried = dict(chunk.carries.get(place, {}))
+            size = 1.0 if self.plan.settings.fractional else carried.pop("size", stream.size)
+            cost = carried.pop("cost", 1.0)
+            together = Batch.of(carried, rows=len(mine), identity=who, size=size, cost=cost)
+            for row, position in enumerate(mine.tolist()):
+                rows[position] = together.pick(slice(row, row + 1))
+        self._expected = (chunk, rows)
+
+    def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
+        chunk, rows = self._expected
+        row = rows[number - chunk.first]
+        size = self.plan.streams[stream].size if self.plan.settings.fractional else row.total("size")
+        self._spread(stream, replace(row, seq=seq, arrived=instant), instant)
+        return size
+
+    def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
+        self._spread(stream, replace(batch, seq=seq, arrived=instant), instant)
+        return float(sum(column.nbytes for column in batch.columns.values()))
+
+    def _spread(self, stream: int, batch: Batch, instant: float) -> None:
+        for queue in self.ledger.streams[self.plan.streams[stream].name].readers:
+            self.deliver(queue, batch, instant)
+
+    def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        outcome, made = self.outcome(queue, startup, min(most, self._grain))
+        if outcome.made:
+            for reader in self.ledger.outlets[queue.station.index].readers:
+                self.deliver(reader, made, at + outcome.cost)
+        return (queue, *outcome)
+
+    def followers(self, step: Step) -> int:
+        return int(step[3]) if self._grain == 1 and not self.plan.settings.fractional else 1
+
+    def waiting_since(self) -> float:
+        return min(host.waiting_since() for host in self._hosts)
+
+    def _goods(self, station: Station) -> Goods:
+        return Goods(
+            station.name,
+            station.operator.fresh(self.plan.settings),
+            len(station.inputs),
+            tuple(producer.size for producer in station.inputs),
+            station.size,
+            station.sink,
+            self.plan.settings.fractional,
+            self.clock.meter,
+        )

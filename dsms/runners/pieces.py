@@ -1,0 +1,65 @@
+"""Fractional tuples: a tuple is a unit of memory, an operator leaves a part of it; nothing is left to chance."""
+
+from __future__ import annotations
+
+from collections import deque
+
+from dsms.clock import Clock
+from dsms.ledger import NOTHING, Ledger, Queue
+from dsms.plan import Plan
+from dsms.runners.base import Runner, Step
+from dsms.schedule import Chunk
+
+Piece = tuple[int, float, float, float]  # sequence number, how much of a tuple, when it arrived, when it came here
+
+
+class PieceRunner(Runner):
+    """Runs abstract plans in the fractional model of the Chain paper, in this process."""
+
+    def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
+        super().__init__(plan, ledger, clock)
+        self._goods: list[deque[Piece]] = [deque() for _ in ledger.queues]
+
+    def expect(self, chunk: Chunk) -> None:
+        return None
+
+    def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
+        buffer = self.ledger.streams[self.plan.streams[stream].name]
+        for queue in buffer.readers:
+            self._goods[queue.index].append((seq, 1.0, instant, instant))
+        return buffer.size
+
+    def followers(self, step: Step) -> int:
+        return 1
+
+    def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        station, goods = queue.station, self._goods[queue.index]
+        operator = station.operator
+        seq, amount, arrived, since = first = goods.popleft()
+        if operator.take is not None:
+            amount = helping(goods, first, operator.take)
+        cost = operator.cost * amount + startup
+        made = amount * operator.selectivity
+        if made:
+            piece = (seq, made, arrived, at + cost)
+            for reader in self.ledger.outlets[station.index].readers:
+                self._goods[reader.index].append(piece)
+        return (
+            queue, amount, amount * queue.buffer.size, made, made * station.size, cost, since,
+            goods[0][0] if goods else NOTHING, seq, (arrived,) if station.sink and made else (),
+        )  # fmt: skip
+
+    def waiting_since(self) -> float:
+        return min((goods[0][3] for goods in self._goods if goods), default=NOTHING)
+
+
+def helping(goods: deque[Piece], first: Piece, most: float) -> float:
+    """What one run takes: pieces together up to `take`, the last of them cut where that is reached."""
+    amount, last = first[1], first
+    while amount < most and goods:
+        last = goods.popleft()
+        amount += last[1]
+    if amount - most <= 1e-12:
+        return amount
+    goods.appendleft((last[0], amount - most, last[2], last[3]))
+    return most

@@ -1,0 +1,205 @@
+"""Individual tuples, one by one: each is a few numbers in a deque, and its fates are drawn before it comes."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsms.clock import Clock
+from dsms.fates import Identities, identities
+from dsms.ledger import NOTHING, Ledger, Queue
+from dsms.operators import Abstract
+from dsms.plan import Plan, Station
+from dsms.runners.base import Runner, Step
+from dsms.schedule import Chunk
+
+Tuple = tuple[int, int, float, float]  # sequence number, key, when it arrived, when it came into this queue
+Numbers = NDArray[np.int64]
+
+
+class Flow(NamedTuple):
+    """Tuples on their way while their fates are drawn: columns of equal length."""
+
+    seq: Numbers
+    key: Numbers
+    identity: Identities
+    port: Numbers
+    columns: dict[str, NDArray[Any]]  # what the stream carries: size, cost, cost.OPERATOR
+
+    def pick(self, index: NDArray[Any]) -> Flow:
+        columns = {name: column[index] for name, column in self.columns.items()}
+        return Flow(self.seq[index], self.key[index], self.identity[index], self.port[index], columns)
+
+
+class Line:
+    """A queue's tuples and all that is needed to work on the next of them without looking anything up."""
+
+    __slots__ = ("cost", "costs", "fates", "goods", "outlets", "sink", "size", "size_out", "sizes")
+
+    def __init__(self, queue: Queue) -> None:
+        operator = queue.station.operator
+        self.goods: deque[Tuple] = deque()
+        self.cost = operator.cost
+        self.size = queue.buffer.size
+        self.size_out = operator.size  # None: as its input
+        self.sink = queue.station.sink
+        self.outlets: list[deque[Tuple]] = []
+        # What each tuple will put out, by its key; None: itself, always.
+        passes = operator.selectivity == 1 and len(queue.station.inputs) == 1
+        self.fates: dict[int, tuple[int, ...]] | None = None if passes else {}
+        self.costs: dict[int, float] | None = None  # where the stream carries them: times the declared cost
+        self.sizes: dict[int, float] | None = None  # where the stream carries them
+
+
+class TupleRunner(Runner):
+    """Runs abstract plans tuple by tuple, in this process."""
+
+    def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
+        super().__init__(plan, ledger, clock)
+        self._lines = [Line(queue) for queue in ledger.queues]
+        for line, queue in zip(self._lines, ledger.queues, strict=True):
+            line.outlets = [self._lines[q.index].goods for q in ledger.outlets[queue.station.index].readers]
+        self._entries = [[self._lines[q.index].goods for q in ledger.streams[s.name].readers] for s in plan.streams]
+        self._operators = [_abstract(station).fresh(plan.settings) for station in plan.stations]
+        self._sizes = [stream.size for stream in plan.streams]
+        self._sized: dict[int, float] = {}  # where a stream carries sizes: those of the tuples to come
+        self._born = 0  # a tuple born inside has a key below 0, one from a stream its number
+
+    def expect(self, chunk: Chunk) -> None:
+        flows: dict[int, Flow] = {}
+        for place, stream in enumerate(self.plan.streams):
+            mine = np.flatnonzero(chunk.streams == place)
+            if len(mine):
+                seq, columns = mine + chunk.first, dict(chunk.carries.get(place, {}))
+                if "size" in columns:
+                    self._sized.update(zip(seq.tolist(), columns["size"].tolist(), strict=True))
+                who = identities(stream.name, chunk.numbers[mine])
+                flows[id(stream)] = Flow(seq, seq, who, np.zeros(len(mine), np.int64), columns)
+        for station, operator in zip(self.plan.stations, self._operators, strict=True):
+            flow = _into(station, flows)
+            if flow is not None:
+                flows[id(station)] = self._draw(station, operator, flow)
+
+    def _draw(self, station: Station, operator: Abstract, flow: Flow) -> Flow:
+        """Note what this operator will do with each of these; answers what it will put out."""
+        lines = [self._lines[queue.index] for queue in self.ledger.inputs[station.index]]
+        for port, line in enumerate(lines):
+            _note(line, port, flow, station.name)
+        if lines[0].fates is None:
+            return flow
+        counts = operator.outputs(flow.identity)
+        parent, born = operator.offspring(flow.identity, counts, flow.port)
+        keys = flow.key[parent]
+        # Copies, and one tuple come in by two ports, need keys of their own.
+        new = np.flatnonzero((counts[parent] > 1) | (flow.port[parent] > 0))
+        keys[new] = -self._born - 1 - np.arange(len(new))
+        self._born += len(new)
+        for port, line in enumerate(lines):
+            _decide(line, flow, counts * (flow.port == port), counts, keys)
+        columns = {n: c[parent] for n, c in flow.columns.items() if n != "size" or operator.size is None}
+        return Flow(flow.seq[parent], keys, born, flow.port[parent], columns)
+
+    def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
+        entry = (seq, number, instant, instant)
+        for goods in self._entries[stream]:
+            goods.append(entry)
+        return self._sized.pop(number, self._sizes[stream]) if self._sized else self._sizes[stream]
+
+    def followers(self, step: Step) -> int:
+        return int(step[3])
+
+    def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        line = self._lines[queue.index]
+        goods, fates = line.goods, line.fates
+        seq, key, arrived, since = goods.popleft()
+        children = (key,) if fates is None else fates.pop(key, ())
+        cost = line.cost + startup if line.costs is None else line.cost * line.costs.pop(key, 1.0) + startup
+        size = line.size if line.sizes is None else line.sizes.pop(key, line.size)
+        made = len(children)
+        if made:
+            done = at + cost
+            for outlet in line.outlets:
+                for child in children:
+                    outlet.append((seq, child, arrived, done))
+        return (
+            queue, 1, size, made, made * (line.size_out or size), cost, since,
+            goods[0][0] if goods else NOTHING, seq, (arrived,) * made if line.sink else (),
+        )  # fmt: skip
+
+    def waiting_since(self) -> float:
+        return min((line.goods[0][3] for line in self._lines if line.goods), default=NOTHING)
+
+    def prospects(self) -> dict[str, float]:
+        oldest: dict[str, float] = {}
+        for queue, line in zip(self.ledger.queues, self._lines, strict=True):
+            for _, key, arrived, _ in line.goods:
+                for name in self._destinations(queue, key):
+                    oldest[name] = min(arrived, oldest.get(name, NOTHING))
+        return oldest
+
+    def _destinations(self, queue: Queue, key: int) -> set[str]:
+        """The queries that this tuple, waiting here, will be a result of."""
+        fates = self._lines[queue.index].fates
+        children = (key,) if fates is None else fates.get(key, ())
+        reached = {queue.station.query.name} if children and queue.station.sink else set()
+        for reader in self.ledger.outlets[queue.station.index].readers:
+            for child in children:
+                reached |= self._destinations(reader, child)
+        return reached
+
+
+def _abstract(station: Station) -> Abstract:
+    operator = station.operator
+    if not isinstance(operator, Abstract):
+        raise TypeError(f"operator {station.name!r} works on real rows; TupleRunner runs abstract tuples only")
+    return operator
+
+
+def _into(station: Station, flows: dict[int, Flow]) -> Flow | None:
+    """All that comes into a station, by sequence number: an order that does not depend on the policy."""
+    parts = [(port, p, flows[id(p)]) for port, p in enumerate(station.inputs) if id(p) in flows]
+    if not parts:
+        return None
+    if len(station.inputs) == 1:
+        return parts[0][2]._replace(port=np.zeros(len(parts[0][2].seq), np.int64))
+    names = {name for _, _, flow in parts for name in flow.columns}
+    columns = {
+        name: np.concatenate([
+            flow.columns.get(name, np.full(len(flow.seq), producer.size if name == "size" else 1.0))
+            for _, producer, flow in parts
+        ])
+        for name in names
+    }  # fmt: skip
+    seq, key, identity = (np.concatenate([flow[i] for _, _, flow in parts]) for i in range(3))
+    port = np.concatenate([np.full(len(flow.seq), port) for port, _, flow in parts])
+    return Flow(seq, key, identity, port, columns).pick(np.argsort(seq, kind="stable"))
+
+
+def _note(line: Line, port: int, flow: Flow, station: str) -> None:
+    """Keep what the stream says of these tuples' costs and sizes for when they are worked on."""
+    costs = flow.columns.get(f"cost.{station}", flow.columns.get("cost"))
+    for table, column in (("costs", costs), ("sizes", flow.columns.get("size"))):
+        if column is not None:
+            mine = flow.port == port
+            noted = getattr(line, table) or {}
+            noted.update(zip(flow.key[mine].tolist(), column[mine].tolist(), strict=True))
+            setattr(line, table, noted)
+
+
+def _decide(line: Line, flow: Flow, mine: Numbers, counts: Numbers, keys: Numbers) -> None:
+    """Write down the children of each tuple that comes in by this line."""
+    if line.fates is None:
+        return
+    parents = np.flatnonzero(mine)
+    ends = np.cumsum(counts)[parents]
+    children = keys.tolist()
+    if (counts[parents] == 1).all():
+        singles = ((children[end - 1],) for end in ends.tolist())
+        line.fates.update(zip(flow.key[parents].tolist(), singles, strict=True))
+        return
+    starts = (ends - counts[parents]).tolist()
+    for key, start, end in zip(flow.key[parents].tolist(), starts, ends.tolist(), strict=True):
+        line.fates[key] = tuple(children[start:end])

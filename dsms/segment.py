@@ -1,0 +1,100 @@
+"""Segments: stations that run depth first as one in a turn; what a policy cuts a plan into and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from dsms.ledger import Queue
+    from dsms.plan import Station
+    from dsms.statistics import Estimate
+
+
+class Share(NamedTuple):
+    """How much a segment may take in one turn: at most so many tuples and, from the second on, so much time."""
+
+    tuples: float
+    time: float
+
+
+class Segment:
+    """What a policy schedules; its state (backlog, oldest tuple) is kept by the ledger, its figures by the statistics."""
+
+    __slots__ = (
+        "changed",
+        "freed",
+        "index",
+        "limit",
+        "mean_cost",
+        "oldest",
+        "order",
+        "pending",
+        "queues",
+        "ranked",
+        "selectivity",
+        "stations",
+        "weight",
+    )
+
+    def __init__(self, stations: tuple[Station, ...], weight: float = 1.0) -> None:
+        self.stations = stations
+        self.weight = weight
+        self.queues: tuple[Queue, ...] = ()
+        self.pending: float = 0  # tuples in its queues
+        self.oldest: float = 0  # sequence number of the oldest of them
+        self.selectivity = 1.0  # outputs out of it per tuple taken in
+        self.mean_cost = 0.0  # time per tuple taken in, with what becomes of it inside
+        self.freed = 0.0  # bytes of memory given back per tuple taken in
+        self.index = 0  # its place in the policy's list
+        self.order = 0  # breaks ties: further downstream first, then plan order
+        self.limit = Share(1, 0.0)  # what it may take when the policy does not say
+        self.changed = False  # to be ranked anew before the next decision
+        self.ranked: tuple[Any, ...] | None = None  # its valid entry in the ready order
+
+    def __repr__(self) -> str:
+        return f"Segment({'+'.join(self.names)})"
+
+    @property
+    def names(self) -> list[str]:
+        return [station.name for station in self.stations]
+
+    def start(self) -> Queue:
+        """The queue that a turn begins with: the one whose head is the oldest; on a path that is the last one filled."""
+        queues = self.queues
+        first = queues[0]
+        if first.count == self.pending:  # nothing was left over further down, as is the rule
+            return first
+        return min(queues, key=_seniority)
+
+    def measure(self, estimate: Callable[[Station], Estimate]) -> None:
+        """Work out the figures of the whole from those of its stations."""
+        inside = {id(station) for station in self.stations}
+        reach = {id(station): 0.0 for station in self.stations}
+        for station in self.stations:
+            # Every station fed from outside counts as an entrance; with several, the figures are means over them.
+            if not any(id(producer) in inside for producer in station.inputs):
+                reach[id(station)] = 1.0
+        entrances = sum(reach.values())
+        self.mean_cost = self.selectivity = self.freed = 0.0
+        for station in self.stations:
+            known, tuples = estimate(station), reach[id(station)] / entrances
+            outputs = tuples * known.selectivity
+            self.mean_cost += tuples * known.cost
+            for consumer in station.consumers:
+                if id(consumer) in inside:
+                    reach[id(consumer)] += outputs * entrances
+            if station.sink:
+                self.selectivity += outputs
+            if any(id(consumer) not in inside for consumer in station.consumers):
+                self.selectivity += 0 if station.sink else outputs
+                self.freed -= outputs * station.size
+        self.freed += sum(s.inputs[0].size for s in self.stations if _entrance(s, inside)) / entrances
+
+
+def _entrance(station: Station, inside: set[int]) -> bool:
+    return not any(id(producer) in inside for producer in station.inputs)
+
+
+def _seniority(queue: Queue) -> tuple[float, int]:
+    return queue.oldest, -queue.station.index

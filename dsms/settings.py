@@ -1,0 +1,68 @@
+"""What holds for a whole run: the `[run]` table of a plan file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dsms.errors import PlanError, existing
+
+CHOICES = {
+    "tuples": ("individual", "fractional"),
+    "selectivity": ("random", "spread"),
+    "buffers": ("shared", "private"),
+    "statistics": ("declared", "average", "window"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How tuples, buffers and statistics are modelled, and how long a turn may be."""
+
+    tuples: str = "individual"
+    selectivity: str = "random"
+    buffers: str = "shared"
+    in_service: bool = True  # whether a tuple being processed counts as memory
+    statistics: str = "declared"
+    history: float = 0.875  # "average": the weight of what was known before
+    window: float = 10.0  # "window": how long statistics are gathered before they serve
+    seed: int = 1
+    slice: float | None = None  # longest turn; None: one tuple in virtual time, 20 ms on the other clocks
+    until: float | None = None  # arrivals after this are not admitted
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> Settings:
+        """The settings of a plan file's `[run]` table."""
+        names = [f.name for f in fields(cls)]
+        for key, value in table.items():
+            if key not in names:
+                raise PlanError(f"no setting {key!r}{existing(key, names)}", key)
+            _check(key, value)
+        return cls(**{k: float(v) if k in ("slice", "until", "window", "history") else v for k, v in table.items()})
+
+    @property
+    def fractional(self) -> bool:
+        return self.tuples == "fractional"
+
+    @property
+    def fate(self) -> str:
+        """How an abstract operator decides: by chance, evenly spread, or a fraction of each tuple."""
+        return "fractional" if self.fractional else self.selectivity
+
+
+def _check(key: str, value: Any) -> None:
+    if key in CHOICES:
+        if value not in CHOICES[key]:
+            raise PlanError(f"{value!r} is not one of {list(CHOICES[key])}", key)
+    elif key == "in_service":
+        if not isinstance(value, bool):
+            raise PlanError(f"{value!r} is neither true nor false", key)
+    elif key == "seed":
+        if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+            raise PlanError(f"{value!r} is not a whole number from 0", key)
+    elif not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value <= 0:
+        raise PlanError(f"{value!r} is not a positive number", key)
+    elif key == "history" and value >= 1:
+        raise PlanError(f"{value!r} leaves no weight for new data: a number between 0 and 1 is wanted", key)

@@ -1,0 +1,195 @@
+"""A plan run in virtual time under one policy, and all that was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from dsms.engine import Engine, RunnerFactory
+from dsms.errors import DsmsError
+from dsms.measures import Memory, Results, Samples, Turns
+from dsms.observers import Observer
+from dsms.plan import Plan
+from dsms.planfile import read_plan
+from dsms.policies.base import Policy
+from dsms.policies.registry import policy_named
+from dsms.trace import Trace
+
+
+@dataclass(frozen=True)
+class Level:
+    """Something held over time."""
+
+    max: float
+    mean: float
+    integral: float
+
+
+@dataclass(frozen=True)
+class MemoryHeld:
+    """The queues' memory; `samples` are (instant, tuples)."""
+
+    tuples: Level
+    bytes: Level
+    samples: list[tuple[float, float]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Latency:
+    """From the moment all that a result needs is in the system to the result; None where there was none."""
+
+    mean: float | None
+    p50: float | None
+    p99: float | None
+    max: float | None
+
+
+@dataclass(frozen=True)
+class Response:
+    """Departure minus arrival, over results only."""
+
+    mean: float | None
+
+
+@dataclass(frozen=True)
+class StaleShare:
+    """The share of time in which a query's output was behind its input: mean over queries, and by their weights."""
+
+    mean: float | None
+    weighted: float | None
+
+
+@dataclass(frozen=True)
+class QueryFigures:
+    """One query of a run."""
+
+    outputs: float
+    latency_mean: float | None
+    staleness: float | None
+
+
+@dataclass(frozen=True)
+class Run:
+    """What came of a run."""
+
+    policy: str
+    elapsed: float
+    turns: int
+    switches: int
+    admitted: int
+    outputs: float
+    output_rate: float | None
+    memory: MemoryHeld
+    latency: Latency
+    response: Response
+    longest_wait: float
+    staleness: StaleShare
+    queries: dict[str, QueryFigures]
+
+    def to_json(self) -> dict[str, Any]:
+        """The run as plain data; what does not exist is None."""
+        return asdict(self)
+
+
+def simulate(
+    plan: Plan | str | Path,
+    policy: str | Policy,
+    *,
+    until: float | None = None,
+    cut: bool = False,
+    seed: int | None = None,
+    sample: float | None = None,
+    trace: str | Path | None = None,
+    runner: RunnerFactory | None = None,
+    observers: Sequence[Observer] = (),
+    progress: Callable[[float, int], None] | None = None,
+) -> Run:
+    """Run a plan in virtual time; `progress` is told now and then how far it is, in time and turns."""
+    plan = plan if isinstance(plan, Plan) else read_plan(plan)
+    if seed is not None:
+        plan = replace(plan, settings=replace(plan.settings, seed=seed))
+    until = plan.settings.until if until is None else until
+    if cut and until is None:
+        raise DsmsError("a run can be cut only at an instant: give --until, or `until` in [run]")
+    memory, turns, results = Memory(), Turns(), Results(plan)
+    samples = Samples(sample) if sample else None
+    with ExitStack() as stack:
+        watching: list[Observer] = [memory, turns, results, *([samples] if samples else []), *observers]
+        if trace is not None:
+            watching.append(Trace(stack.enter_context(open(trace, "w", encoding="utf-8"))))
+        chosen = policy_named(policy) if isinstance(policy, str) else policy
+        stop = until if cut and until is not None else math.inf
+        engine = Engine(plan, chosen, runner=runner, observers=watching, until=until, cut=stop)
+        stack.callback(engine.runner.close)
+        _drive(engine, turns, progress)
+        elapsed = stop if cut else engine.clock.now()
+        for observer in watching:
+            observer.elapse(elapsed)
+        if samples:
+            samples.begin(elapsed)
+        if cut:
+            _close(engine, results, turns, elapsed)
+    text = policy if isinstance(policy, str) else policy.name
+    return _figures(text, engine, elapsed, memory, turns, results, samples)
+
+
+def _drive(engine: Engine, turns: Turns, progress: Callable[[float, int], None] | None) -> None:
+    if progress is None:
+        engine.run()
+        return
+    while engine.step():
+        if turns.count % 8192 == 0:
+            progress(engine.clock.now(), turns.count)
+
+
+def _close(engine: Engine, results: Results, turns: Turns, elapsed: float) -> None:
+    """Count what is still under way when a run is cut: it is stale, and it has waited."""
+    for query in engine.plan.queries:
+        since = engine.runner.prospects().get(query.name)
+        if since is not None:
+            results.queries[id(query)].staleness.add(since, elapsed)
+    turns.longest_wait = max(turns.longest_wait, elapsed - engine.runner.waiting_since())
+
+
+def _figures(
+    text: str, engine: Engine, elapsed: float, memory: Memory, turns: Turns, results: Results, samples: Samples | None
+) -> Run:
+    plan = engine.plan
+    fractional = plan.settings.fractional
+    queries = {r.query.name: r for r in results.queries.values()}
+    outputs = {name: r.amount if fractional else r.count for name, r in queries.items()}
+    stale = {n: None if fractional or not elapsed else r.staleness.total / elapsed for n, r in queries.items()}
+    known = [(value, queries[name].query.weight) for name, value in stale.items() if value is not None]
+    quantiles = results.quantiles()
+    total = sum(outputs.values())
+    count: Callable[[float], float] = float if fractional else int
+    return Run(
+        policy=text,
+        elapsed=elapsed,
+        turns=turns.count,
+        switches=turns.switches,
+        admitted=engine.admitted,
+        outputs=total,
+        output_rate=total / elapsed if elapsed else None,
+        memory=MemoryHeld(
+            Level(count(memory.max_tuples), _mean(memory.tuples_integral, elapsed), memory.tuples_integral),
+            Level(memory.max_bytes, _mean(memory.bytes_integral, elapsed), memory.bytes_integral),
+            [(instant, count(held)) for instant, held in samples.taken] if samples else [],
+        ),
+        latency=Latency(**quantiles),
+        response=Response(quantiles["mean"]),
+        longest_wait=turns.longest_wait,
+        staleness=StaleShare(
+            sum(value for value, _ in known) / len(known) if known else None,
+            sum(v * weight for v, weight in known) / sum(weight for _, weight in known) if known else None,
+        ),
+        queries={n: QueryFigures(outputs[n], r.latency_mean(), stale[n]) for n, r in queries.items()},
+    )
+
+
+def _mean(integral: float, elapsed: float) -> float:
+    return integral / elapsed if elapsed else 0.0

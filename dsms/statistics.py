@@ -1,0 +1,138 @@
+"""What is known of every station's cost, selectivity and rates: declared, or measured while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from dsms.observers import Observer
+from dsms.plan import Plan, Station
+from dsms.runners.base import Step
+from dsms.segment import Segment
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+class Estimate:
+    """One station as a policy sees it."""
+
+    __slots__ = ("cost", "selectivity")
+
+    def __init__(self, cost: float, selectivity: float) -> None:
+        self.cost = cost  # time per input tuple, start-up included
+        self.selectivity = selectivity  # outputs per input tuple
+
+
+class Count:
+    """What a station did in some time."""
+
+    __slots__ = ("busy", "consumed", "produced", "since")
+
+    def __init__(self, since: float = 0.0) -> None:
+        self.since = since
+        self.consumed: float = 0
+        self.produced: float = 0
+        self.busy = 0.0
+
+    def selectivity(self) -> float | None:
+        return self.produced / self.consumed if self.consumed else None
+
+    def cost(self) -> float | None:
+        return self.busy / self.consumed if self.consumed else None
+
+    def output_rate(self) -> float | None:
+        """Outputs per unit of the time it ran (Raindrop, eq. 3.3)."""
+        return self.produced / self.busy if self.busy else None
+
+    def input_rate(self, now: float) -> float | None:
+        """Tuples taken per unit of all time."""
+        return self.consumed / (now - self.since) if now > self.since else None
+
+
+class Statistics(Observer):
+    """The declared figures: what every policy starts from."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._estimates = [declared(station) for station in plan.stations]
+
+    def of(self, station: Station) -> Estimate:
+        return self._estimates[station.index]
+
+
+class Measured(Statistics):
+    """Counts from the beginning of execution; its subclasses say when they become what policies read."""
+
+    trusted = True
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self.totals = [Count() for _ in plan.stations]
+
+    def attach(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        for queue, taken, _, made, _, cost, *_ in steps:
+            self.note(self.totals[queue.station.index], taken, made, cost)
+
+    @staticmethod
+    def note(count: Count, taken: float, made: float, cost: float) -> None:
+        count.consumed += taken
+        count.produced += made
+        count.busy += cost
+
+
+class Averages(Measured):
+    """A weighted average of all runs so far: new = w·old + (1 − w)·latest (Raindrop, eq. 3.1; w = 0.875 there)."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._weight = plan.settings.history
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        super().turn(start, segment, steps)
+        w = self._weight
+        stations = {}
+        for queue, taken, _, made, _, cost, *_ in steps:
+            if taken:
+                known = self._estimates[queue.station.index]
+                known.cost = w * known.cost + (1 - w) * cost / taken
+                known.selectivity = w * known.selectivity + (1 - w) * made / taken
+                stations[queue.station.index] = queue.station
+        self._engine.remeasure(stations.values())
+
+
+class Windows(Measured):
+    """Fixed windows: the statistics of one serve as priorities in the next (Chain, section 4)."""
+
+    def __init__(self, plan: Plan) -> None:
+        super().__init__(plan)
+        self._plan = plan
+        self._length = plan.settings.window
+        self._window = [Count() for _ in plan.stations]
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        super().turn(start, segment, steps)
+        end = start
+        for queue, taken, _, made, _, cost, *_ in steps:
+            self.note(self._window[queue.station.index], taken, made, cost)
+            end += cost
+        if end - self._window[0].since >= self._length:
+            self._close(end)
+
+    def _close(self, now: float) -> None:
+        for count, known in zip(self._window, self._estimates, strict=True):
+            if count.consumed:  # a station that got nothing keeps what was known of it
+                known.cost, known.selectivity = count.busy / count.consumed, count.produced / count.consumed
+        self._window = [Count(now) for _ in self._window]
+        self._engine.remeasure(self._plan.stations)
+
+
+KINDS = {"declared": Statistics, "average": Averages, "window": Windows}
+
+
+def declared(station: Station) -> Estimate:
+    """What the plan says, the start-up spread over the tuples a run takes."""
+    operator = station.operator
+    return Estimate(operator.cost + operator.startup / (operator.take or 1), operator.selectivity)

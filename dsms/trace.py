@@ -1,0 +1,46 @@
+"""A run's turns, one JSON line each: the same seed writes the same bytes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import TextIO
+
+from dsms.observers import Observer
+from dsms.runners.base import Step
+from dsms.segment import Segment
+
+
+class Trace(Observer):
+    """Writes `{"t", "stations", "consumed", "produced", "cost"}` for every turn."""
+
+    trusted = True  # a trace that cannot be written must end the run, not go silent
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        inside = {id(station) for station in segment.stations}
+        if not steps:  # cut off before its first step was done
+            return
+        first, cost = steps[0][0].station, 0.0
+        consumed: float = 0  # stays a whole number unless tuples are fractional
+        produced: float = 0
+        names: dict[str, None] = {}  # in the order they first ran
+        for queue, taken, _, made, _, spent, *_ in steps:
+            station = queue.station
+            names[station.name] = None
+            cost += spent
+            if station is first:
+                consumed += taken
+            if station.sink or any(id(consumer) not in inside for consumer in station.consumers):
+                produced += made
+        line = {
+            "t": start,
+            "stations": list(names),
+            "consumed": consumed,
+            "produced": produced,
+            "cost": cost,
+        }
+        self._file.write(json.dumps(line) + "\n")
+

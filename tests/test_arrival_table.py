@@ -1,0 +1,102 @@
+"""Arrival tables that cannot be read: every error says what was given, what was wanted and what exists."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+
+from dsms.arrivals import arrivals_from
+from dsms.errors import PlanError
+
+ERRORS: list[tuple[dict[str, object], str]] = [
+    ({}, "kind: missing; a kind of arrivals wanted; there are ['bursts', "),
+    ({"kind": "poison"}, "kind: 'poison' is no kind of arrivals (did you mean 'poisson'?); there are ['bursts', "),
+    ({"kind": 3}, "kind: 3 is no kind of arrivals; there are ['bursts', "),
+    (
+        {"kind": "poisson", "rat": 3},
+        "rat: no such key for arrivals of kind 'poisson' (did you mean 'rate'?); "
+        "there are ['count', 'kind', 'rate', 'seed', 'start', 'until']",
+    ),
+    ({"kind": "push", "until": 3}, "until: no such key for arrivals of kind 'push'; there are ['kind']"),
+    ({"kind": "list", "at": [], "rate": 3}, "rate: no such key for arrivals of kind 'list'; there are ['at', "),
+    ({"kind": "poisson"}, "rate: missing; arrivals of kind 'poisson' want it, given are ['kind']"),
+    ({"kind": "poisson", "rate": 0}, "rate: 0 given; a finite number above 0 wanted"),
+    ({"kind": "poisson", "rate": True}, "rate: True given; a finite number above 0 wanted"),
+    ({"kind": "poisson", "rate": "fast"}, "rate: 'fast' given; a finite number above 0 wanted"),
+    ({"kind": "poisson", "rate": math.nan}, "rate: nan given; a finite number above 0 wanted"),
+    ({"kind": "poisson", "rate": math.inf}, "rate: inf given; a finite number above 0 wanted"),
+    ({"kind": "poisson", "rate": 10**400}, "rate: 10000"),
+    ({"kind": "poisson", "rate": 1, "start": math.inf}, "start: inf given; a finite number wanted"),
+    ({"kind": "poisson", "rate": 1, "until": math.inf}, "until: inf given; a finite number wanted"),
+    ({"kind": "poisson", "rate": 1, "count": 0}, "count: 0 given; a whole number of 1 or more wanted"),
+    ({"kind": "poisson", "rate": 1, "count": 2.0}, "count: 2.0 given; a whole number of 1 or more wanted"),
+    ({"kind": "poisson", "rate": 1, "count": True}, "count: True given; a whole number of 1 or more wanted"),
+    ({"kind": "poisson", "rate": 1, "seed": 1.5}, "seed: 1.5 given; a whole number wanted"),
+    ({"kind": "bursts", "rate": 1, "group": 0}, "group: 0 given; a whole number of 1 or more wanted"),
+    ({"kind": "constant"}, "rate: neither given; exactly one of 'every' and 'rate' wanted"),
+    ({"kind": "constant", "rate": 1, "every": 1}, "rate: both given; exactly one of 'every' and 'rate' wanted"),
+    ({"kind": "constant", "every": -1}, "every: -1 given; a finite number above 0 wanted"),
+    ({"kind": "pareto", "flows": 1, "packets": 1}, "shortest: missing; arrivals of kind 'pareto' want it, given are ["),
+    (
+        {"kind": "pareto", "flows": 1, "packets": 1, "shortest": 1, "alpha": 1},
+        "alpha: 1 given; a finite number above 1 wanted",
+    ),
+    ({"kind": "piecewise", "rates": 3}, "rates: 3 given; a list of numbers wanted"),
+    ({"kind": "piecewise", "rates": [1, -2]}, "rates[1]: -2.0 given; a rate of 0 or more wanted"),
+    ({"kind": "piecewise", "rates": [0, 0]}, "rates: [0.0, 0.0] given; at least one rate above 0 wanted"),
+    ({"kind": "piecewise", "rates": []}, "rates: [] given; at least one rate above 0 wanted"),
+    (
+        {"kind": "piecewise", "rates": [1], "order": "cycles"},
+        "order: 'cycles' given, which is none of those known (did you mean 'cycle'?); there are ['cycle', 'random']",
+    ),
+    ({"kind": "list", "at": [0, 2, 1, 0]}, "at[2]: 1.0 given after 2.0; instants in ascending order wanted"),
+    ({"kind": "list", "at": [0, "1"]}, "at[1]: '1' given; a finite number wanted"),
+    ({"kind": "list", "at": [False]}, "at[0]: False given; a finite number wanted"),
+    ({"kind": "list", "at": "01"}, "at: '01' given; a list of numbers wanted"),
+    ({"kind": "list", "at": [0, 1], "cost": [1]}, "cost: 1 values given; 2 wanted, as many as 'at' has"),
+    ({"kind": "list", "at": [0], "cost": {"o1": [1, 2]}}, "cost.o1: 2 values given; 1 wanted, as many as 'at' has"),
+    ({"kind": "list", "at": [0], "cost": {"o1": [-1]}}, "cost.o1[0]: -1.0 given; a cost of 0 or more wanted"),
+    ({"kind": "list", "at": [0], "cost": 3}, "cost: 3 given; a list of numbers wanted"),
+    ({"kind": "list", "at": [0, 1], "size": [1, 0]}, "size[1]: 0.0 given; a size above 0 wanted"),
+    ({"kind": "file", "path": ""}, "path: '' given; a text wanted"),
+]
+
+
+@pytest.mark.parametrize(("table", "message"), ERRORS)
+def test_error_says_what_was_given_and_what_was_wanted(table: dict[str, object], message: str) -> None:
+    with pytest.raises(PlanError) as caught:
+        arrivals_from(table, seed=1)
+    assert str(caught.value).startswith(message)
+    assert caught.value.place == message.split(":")[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("at\n1\nx\n", "{file}, line 3, column 'at': 'x' given; a finite number wanted"),
+        ("at\n1\n\nnan\n", "{file}, line 4, column 'at': 'nan' given; a finite number wanted"),
+        ("host,at\na,1\nb\n", "{file}, line 3: 1 values given ('b'); 2 wanted"),
+        ("at\n1\n\n3\n2\n", "{file}, line 5, column 'at': 2.0 given after 3.0; instants in ascending order wanted"),
+        ("at,cost.o1\n1,-1\n", "{file}, line 2, column 'cost.o1': -1.0 given; a cost of 0 or more wanted"),
+        ("at,size\n1,1\n2,0\n", "{file}, line 3, column 'size': 0.0 given; a size above 0 wanted"),
+        ("time\n1\n", "{file} has no column 'at'; there are ['time']"),
+        ("", "{file} has no column 'at'; there are none"),
+        ("at\n\xff\n", "cannot read {file} as CSV: 'utf-8' codec can't decode"),
+        (None, "no such file; looked for {file}"),
+    ],
+)
+def test_file_error_says_where_it_is(text: str | None, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv"
+    if text is not None:
+        file.write_bytes(text.encode("latin-1"))
+    with pytest.raises(PlanError) as caught:
+        arrivals_from({"kind": "file", "path": "bad.csv"}, seed=1, folder=tmp_path)
+    assert caught.value.message.startswith(message.format(file=repr(str(file))))
+    assert caught.value.place in ("path", "column")
+
+
+def test_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match="path: cannot read '.*' as CSV: .*Is a directory"):
+        arrivals_from({"kind": "file", "path": "."}, seed=1, folder=tmp_path)
