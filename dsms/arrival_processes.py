@@ -221,6 +221,7 @@ class Pareto(Arrivals):
             self._recent = slices, self._joined(self._sending(slices.start), slices)
         flows = self._recent[1]
         early = np.clip(np.floor((start - flows.began) * self._packets), 0, flows.packets)
+        # One packet more than needed at either end, since a product may be rounded down; the cut below is exact.
         late = np.clip(np.floor((stop - flows.began) * self._packets) + 2, 0, flows.packets)
         numbers = (late - early).astype(np.int64)
         within = np.arange(numbers.sum()) - np.repeat(np.cumsum(numbers) - numbers - early, numbers)

@@ -69,7 +69,9 @@ class Batch:
     def records(self) -> list[dict[str, Any]]:
         """The columns as a list of rows: for tests and for people, not for speed."""
         names = list(self.columns)
-        return [dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in self.columns.values()), strict=True)]
+        return [
+            dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in self.columns.values()), strict=True)
+        ]
 
 
 VARIES = tuple(f.name for f in fields(Batch) if f.name not in ("columns", "rows"))

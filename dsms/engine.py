@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dsms.batch import Batch
 from dsms.clock import Clock, VirtualClock
 from dsms.errors import PlanError, existing
+from dsms.journal import FOLD, Journal
 from dsms.ledger import Ledger
 from dsms.observers import EVENTS, Observer, listeners
 from dsms.plan import Plan, Station
@@ -43,11 +44,14 @@ class Engine:
         self.admitted = 0
         self._in_service = plan.settings.in_service
         self._schedule = Schedule(plan.streams, plan.settings.seed, plan.settings.until if until is None else until)
-        self._buffers = [self.ledger.streams[stream.name] for stream in plan.streams]
+        self.journal = Journal()
+        sizes = {producer.size for producer in (*plan.streams, *plan.stations)}
+        self.size = sizes.pop() if len(sizes) == 1 and not self._schedule.sized and plan.abstract else None
+        self._sized = self.size is None  # tuples differ in bytes, so those are counted too
         self._cut = cut  # the instant at which everything stops, done or not
         self._arrivals = Chunk.empty()
         self._position = 0  # in it
-        self._next_arrival = -math.inf
+        self._next_arrival = self._next_event = -math.inf  # the event is the arrival, or the cut if that is earlier
         self._listen((*observers, self.statistics))
         self._use(policy)
         self._look_ahead()
@@ -60,18 +64,19 @@ class Engine:
     def step(self) -> bool:
         """Give one segment one turn; False when no work is left or to come."""
         now = self.clock.now()
-        if now >= self._cut:
-            return False
-        if self._next_arrival <= now:
+        if self._next_event <= now:
             self._admit(now, inclusive=True)
+            if now >= self._cut:
+                return False
         segment = self._ready.first()
         if segment is None:
             return self._wait_for_arrival()
         for tell in self._on_begin:
             tell(now)
-        self.policy.served(segment)
-        steps = self.runner.run(segment, self._share(segment), now)
-        self._account(now, segment, steps)
+        if self._served is not None:
+            self._served(segment)
+        share = segment.limit if self._share is None else self._within(self._share(segment), segment.limit)
+        self._account(now, segment, self.runner.run(segment, share, now))
         return True
 
     def swap(self, policy: Policy) -> None:
@@ -87,22 +92,24 @@ class Engine:
         if stream not in names:
             raise PlanError(f"no stream {stream!r}{existing(stream, names)}", file=self.plan.name)
         place, now = names.index(stream), self.clock.now()
-        count = len(goods) if isinstance(goods, Batch) else goods
-        for tell in self._on_elapse:
-            tell(now)
+        self._elapse(now)
         if isinstance(goods, Batch):
-            size = self.runner.push(place, goods, self.admitted, now)
-            self.ledger.put(self._buffers[place], count, size, self.admitted)
-            self.admitted += count
+            self._hold(place, len(goods), self.runner.push(place, goods, self.admitted, now))
         else:
-            chunk = self._schedule.pushed(place, now, count)
+            chunk = self._schedule.pushed(place, now, goods)
             self.runner.expect(chunk)
-            for number in range(chunk.first, chunk.first + count):
-                size = self.runner.admit(place, number, self.admitted, now)
-                self.ledger.put(self._buffers[place], 1, size, self.admitted)
-                self.admitted += 1
+            for number in range(chunk.first, chunk.first + goods):
+                self._hold(place, 1, self.runner.admit(place, number, self.admitted, now))
         for tell in self._on_arrive:
-            tell(now, place, count)
+            tell(now, place, len(goods) if isinstance(goods, Batch) else goods)
+
+    def finish(self, now: float) -> None:
+        """Tell everyone that the run has come to its end at this instant."""
+        self._elapse(now)
+        for tell in self._on_begin:
+            tell(now)
+        self.journal.fold(self._on_read)
+        self.runner.close()
 
     def remeasure(self, stations: Iterable[Station]) -> None:
         """Statistics of these stations have changed: so have the figures and the ranks of their segments."""
@@ -113,6 +120,8 @@ class Engine:
 
     def _use(self, policy: Policy) -> None:
         self.policy = policy
+        self._served = policy.served if type(policy).served is not Policy.served else None
+        self._share = policy.share if policy.shares() else None
         segments = policy.segments(self.plan)
         for index, segment in enumerate(segments):
             segment.index = index
@@ -130,66 +139,97 @@ class Engine:
             return Share(take or 1, math.inf)
         return Share(take or math.inf, time)
 
-    def _share(self, segment: Segment) -> Share:
-        wanted, limit = self.policy.share(segment), segment.limit
+    def _within(self, wanted: Share | None, limit: Share) -> Share:
+        """What the policy asks for, and no longer than the plan's slice."""
         if wanted is None:
             return limit
-        if self.plan.settings.slice is None:
-            return wanted
-        return Share(wanted.tuples, min(wanted.time, limit.time))
+        return wanted if self.plan.settings.slice is None else Share(wanted.tuples, min(wanted.time, limit.time))
 
-    def _account(self, start: float, segment: Segment, steps: list[Step]) -> None:
+    def _account(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """Let the turn's time pass, step by step, and write down what changed when."""
-        ledger, now = self.ledger, start
-        for done, step in enumerate(steps):
-            queue, taken, taken_bytes, made, made_bytes, cost, _, head, seq, gone = step
-            freed, freed_bytes = ledger.take(queue, taken, taken_bytes, head)
+        ledger, journal, sized, now = self.ledger, self.journal, self._sized, start
+        freed_bytes = made_bytes = 0.0
+        for queue, taken, made, cost, since, gone, sizes in steps:
+            journal.waits.append(now - since)
+            freed, buffer, outlet = taken, queue.buffer, queue.outlet
+            if sized:
+                taken_bytes, made_bytes = sizes or (taken * buffer.size, made * outlet.size)
+                freed, freed_bytes = buffer.release(queue, taken, taken_bytes)
+            elif buffer.shared:
+                freed, _ = buffer.release(queue, taken, 0.0)
             if not self._in_service:
-                ledger.free(freed, freed_bytes)
+                ledger.held -= freed
+                ledger.held_bytes -= freed_bytes
+                freed = freed_bytes = 0
             now = self.clock.spend(cost)
-            if self._next_arrival < now:
-                self._admit(min(now, self._cut), inclusive=False)
-            if now > self._cut:
-                steps = steps[:done]
-                break
+            if self._next_event < now:
+                self._admit(now, inclusive=False)
+                if now > self._cut:
+                    steps = _done_by(self._cut, start, steps)
+                    break
+            journal.instants.append(now)  # _elapse, written out: this is done for every tuple
+            journal.held.append(ledger.held)
             for tell in self._on_elapse:
                 tell(now)
-            if self._in_service:
-                ledger.free(freed, freed_bytes)
-            if made:
-                ledger.put(ledger.outlets[queue.station.index], made, made_bytes, seq)
-                if len(gone):
-                    for tell in self._on_results:
-                        tell(queue.station.query, now, gone)
+            ledger.held += made * outlet.copies - freed
+            if sized:
+                journal.held_bytes.append(ledger.held_bytes)
+                ledger.held_bytes += made_bytes * outlet.copies - freed_bytes
+            if len(gone):
+                journal.results(queue.station.query.index, now, gone)
+        if not steps:
+            return
+        journal.segments.append(segment.serial)
         for tell in self._on_turn:
             tell(start, segment, steps)
+        if len(journal.segments) == FOLD:
+            journal.fold(self._on_read)
 
     def _admit(self, limit: float, inclusive: bool) -> None:
         """Admit what has arrived before `limit` (or also at it), each at its own instant."""
-        while self._next_arrival < limit or (inclusive and self._next_arrival == limit):
-            instant, place = self._next_arrival, self._places[self._position]
-            for tell in self._on_elapse:
-                tell(instant)
+        while self._next_event < limit or (inclusive and self._next_event == limit):
+            instant = self._next_arrival
+            if instant > self._cut:
+                return
+            self._elapse(instant)
+            place = self._places[self._position]
             size = self.runner.admit(place, self._arrivals.first + self._position, self.admitted, instant)
-            self.ledger.put(self._buffers[place], 1, size, self.admitted)
-            self.admitted += 1
+            self._hold(place, 1, size)
             for tell in self._on_arrive:
                 tell(instant, place, 1)
             self._position += 1
             if self._position < len(self._arrivals.instants):
                 self._next_arrival = self._arrivals.instants[self._position]
+                self._next_event = min(self._next_arrival, self._cut)
             else:
                 self._look_ahead()
+
+    def _elapse(self, now: float) -> None:
+        """Note what was held up to this instant, before anything changes at it."""
+        self.journal.instants.append(now)
+        self.journal.held.append(self.ledger.held)
+        if self._sized:
+            self.journal.held_bytes.append(self.ledger.held_bytes)
+        for tell in self._on_elapse:
+            tell(now)
+
+    def _hold(self, place: int, count: int, size: float) -> None:
+        copies = self.ledger.streams[place].copies
+        self.ledger.held += count * copies
+        self.ledger.held_bytes += size * copies
+        self.admitted += count
 
     def _look_ahead(self) -> None:
         chunk = self._schedule.chunk()
         if chunk is None:
             self._next_arrival = math.inf
+            self._next_event = self._cut
             return
         self.runner.expect(chunk)
         self._arrivals, self._position = chunk, 0
         self._places: list[int] = chunk.streams.tolist()
         self._next_arrival = chunk.instants[0]
+        self._next_event = min(self._next_arrival, self._cut)
 
     def _wait_for_arrival(self) -> bool:
         if self._next_arrival > self._cut or math.isinf(self._next_arrival):
@@ -199,7 +239,18 @@ class Engine:
 
     def _listen(self, observers: Sequence[Observer]) -> None:
         hears = {event: listeners(observers, event) for event in EVENTS}
-        self._on_elapse, self._on_arrive, self._on_begin = hears["elapse"], hears["arrive"], hears["begin"]
-        self._on_results, self._on_turn, self._on_swap = hears["results"], hears["turn"], hears["swap"]
+        self._on_read, self._on_elapse, self._on_arrive = hears["read"], hears["elapse"], hears["arrive"]
+        self._on_begin, self._on_turn, self._on_swap = hears["begin"], hears["turn"], hears["swap"]
         for observer in observers:
             observer.attach(self)
+
+
+def _done_by(instant: float, start: float, steps: Sequence[Step]) -> list[Step]:
+    """The steps of a turn that were done when the run was cut."""
+    done = []
+    for step in steps:
+        start += step[3]
+        if start > instant:
+            break
+        done.append(step)
+    return done

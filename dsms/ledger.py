@@ -1,9 +1,10 @@
-"""What the scheduler knows of every queue: how many tuples, how many bytes, how old; never the tuples themselves."""
+"""What the scheduler knows of every queue: how many tuples, how old; and the memory of all. Never the tuples."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from dsms.plan import Plan, Station, Stream
 from dsms.segment import Segment
@@ -14,36 +15,57 @@ NOTHING = math.inf  # the sequence number of the head of an empty queue: younger
 class Queue:
     """One input of one station: a reader of its producer's buffer."""
 
-    __slots__ = ("buffer", "bytes", "count", "index", "oldest", "port", "segments", "station")
+    __slots__ = (
+        "buffer", "changed", "changes", "count", "counted", "goods", "index", "oldest", "outlet",
+        "port", "segments", "station",
+    )  # fmt: skip
 
-    def __init__(self, station: Station, port: int, index: int) -> None:
+    def __init__(self, station: Station, port: int, index: int, changes: list[Queue]) -> None:
         self.station, self.port, self.index = station, port, index
-        self.buffer: Buffer  # set when the buffers are made
+        self.buffer: Buffer  # where its tuples come from; set when the buffers are made
+        self.outlet: Buffer  # where what its station makes of them goes
+        self.goods: Any = None  # whatever its runner keeps with it
         self.count: float = 0
-        self.bytes: float = 0.0
         self.oldest: float = NOTHING  # sequence number of its head
         self.segments: list[Segment] = []  # those that take from it
+        self.counted: float = 0  # of its tuples, those that its segments' backlogs include already
+        self.changed = False  # since the last decision; then it stands in `changes`, the ledger's list of all such
+        self.changes = changes
 
     def __repr__(self) -> str:
         return f"Queue({self.station.name}[{self.port}]: {self.count})"
 
+    def put(self, count: float, seq: float) -> None:
+        """Tuples have come, the first of them with this sequence number."""
+        self.count += count
+        if self.oldest == NOTHING:
+            self.oldest = seq
+        if not self.changed:
+            self.changed = True
+            self.changes.append(self)
+
+    def take(self, count: float, head: float) -> None:
+        """Tuples have been taken off; this is now the sequence number at its head."""
+        self.count -= count
+        self.oldest = head
+        if not self.changed:
+            self.changed = True
+            self.changes.append(self)
+
 
 class Buffer:
-    """What a producer has put out for one reader: gone once that reader has taken it."""
+    """What a producer has put out, a copy for each reader: gone once that reader has taken it."""
 
-    __slots__ = ("readers", "size")
+    __slots__ = ("copies", "readers", "shared", "size")
 
-    def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
-        self.readers, self.size = readers, size
+    def __init__(self, readers: tuple[Queue, ...], size: float, shared: bool = False) -> None:
+        self.readers, self.size, self.shared = readers, size, shared
+        self.copies = 1 if shared else len(readers)  # of every tuple put in
         for queue in readers:
             queue.buffer = self
 
-    def copies(self) -> int:
-        """How many tuples of memory one tuple put in costs."""
-        return len(self.readers)
-
     def release(self, queue: Queue, taken: float, taken_bytes: float) -> tuple[float, float]:
-        """What leaves memory, in tuples and bytes, when a reader takes this much."""
+        """What leaves memory, in tuples and bytes, when a reader has taken this much."""
         return taken, taken_bytes
 
 
@@ -53,15 +75,14 @@ class SharedBuffer(Buffer):
     __slots__ = ("_behind", "_low", "_pointers")
 
     def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
-        super().__init__(readers, size)
+        super().__init__(readers, size, shared=True)
         self._pointers = {queue.index: (0, 0.0) for queue in readers}  # tuples and bytes read so far
         self._behind: dict[float, tuple[int, float]] = {0: (len(readers), 0.0)}  # pointer -> readers there, its bytes
         self._low: float = 0
 
-    def copies(self) -> int:
-        return 1
-
     def release(self, queue: Queue, taken: float, taken_bytes: float) -> tuple[float, float]:
+        if not taken:
+            return 0, 0.0
         position, read_bytes = self._pointers[queue.index]
         here, bytes_here = self._behind[position]
         moved, moved_bytes = position + taken, read_bytes + taken_bytes
@@ -82,17 +103,18 @@ class SharedBuffer(Buffer):
 
 
 class FractionalBuffer(Buffer):
-    """A shared buffer of fractional tuples: what the reader furthest behind has still to take."""
+    """A shared buffer of fractional tuples, whose read pointers no two readers have exactly alike."""
 
-    __slots__ = ()
+    __slots__ = ("_read",)
 
-    def copies(self) -> int:
-        return 1
+    def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
+        super().__init__(readers, size, shared=True)
+        self._read = {queue.index: 0.0 for queue in readers}
 
     def release(self, queue: Queue, taken: float, taken_bytes: float) -> tuple[float, float]:
-        # The ledger has lowered this reader's count already; nobody has written since.
-        still = max(reader.count for reader in self.readers)
-        freed = max(queue.count + taken, still) - still
+        low = min(self._read.values())
+        self._read[queue.index] += taken
+        freed = min(self._read.values()) - low
         return freed, freed * self.size
 
 
@@ -101,10 +123,14 @@ class Ledger:
 
     def __init__(self, plan: Plan) -> None:
         self.queues: list[Queue] = []
+        self.changes: list[Queue] = []  # queues that changed since the last decision
         self.inputs: list[tuple[Queue, ...]] = []  # by station
+        self.held: float = 0  # tuples in memory
+        self.held_bytes: float = 0.0  # kept only where tuples differ in size: see Engine
         waiting: dict[int, list[Queue]] = {id(producer): [] for producer in (*plan.streams, *plan.stations)}
         for station in plan.stations:
-            ports = tuple(Queue(station, port, len(self.queues) + port) for port in range(len(station.inputs)))
+            first = len(self.queues)
+            ports = tuple(Queue(station, port, first + port, self.changes) for port in range(len(station.inputs)))
             self.queues += ports
             self.inputs.append(ports)
             for queue, producer in zip(ports, station.inputs, strict=True):
@@ -116,62 +142,23 @@ class Ledger:
             readers = tuple(waiting[id(producer)])
             return (several if shared and len(readers) > 1 else Buffer)(readers, producer.size)
 
-        self.streams = {stream.name: buffer_of(stream) for stream in plan.streams}
+        self.streams = [buffer_of(stream) for stream in plan.streams]
         self.outlets = [buffer_of(station) for station in plan.stations]
-        self.held: float = 0  # tuples in memory
-        self.held_bytes: float = 0.0
-        self.changed: list[Segment] = []  # segments to rank anew
+        for queue in self.queues:
+            queue.outlet = self.outlets[queue.station.index]
 
     def bind(self, segments: Sequence[Segment]) -> None:
         """Let these segments be the ones whose backlog is kept."""
         for queue in self.queues:
             queue.segments = []
-        self.changed = []
         for segment in segments:
             segment.queues = tuple(queue for station in segment.stations for queue in self.inputs[station.index])
-            segment.pending = sum(queue.count for queue in segment.queues)
-            segment.oldest = min(queue.oldest for queue in segment.queues)
-            segment.changed = True
-            self.changed.append(segment)
+            segment.only = segment.queues[0] if len(segment.queues) == 1 else None
+            segment.pending = 0
             for queue in segment.queues:
                 queue.segments.append(segment)
-
-    def put(self, buffer: Buffer, count: float, size: float, seq: float) -> None:
-        """Tuples came into a buffer: every reader has them before it."""
-        copies = buffer.copies()
-        self.held += count * copies
-        self.held_bytes += size * copies
-        changed = self.changed
-        for queue in buffer.readers:
-            if queue.oldest == NOTHING:
-                queue.oldest = seq
-            queue.count += count
-            queue.bytes += size
-            for segment in queue.segments:
-                segment.pending += count
-                if not segment.changed:
-                    segment.changed = True
-                    changed.append(segment)
-
-    def take(self, queue: Queue, count: float, size: float, head: float) -> tuple[float, float]:
-        """A reader took tuples off its queue, whose head is now another; answers what this frees of memory."""
-        if head == NOTHING:  # exactly empty, whatever fractions added up to
-            left = queue.count - count
-            queue.count = 0
-            queue.bytes = 0.0
-        else:
-            left = 0
-            queue.count -= count
-            queue.bytes -= size
-        queue.oldest = head
-        for segment in queue.segments:
-            segment.pending -= count + left
-            if not segment.changed:
-                segment.changed = True
-                self.changed.append(segment)
-        return queue.buffer.release(queue, count, size)
-
-    def free(self, count: float, size: float) -> None:
-        """What was taken has left memory."""
-        self.held -= count
-        self.held_bytes -= size
+        self.changes.clear()
+        for queue in self.queues:
+            queue.counted = 0
+            queue.changed = True
+            self.changes.append(queue)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dsms.ledger import Ledger
+from dsms.journal import Journal
 from dsms.observers import Observer
 from dsms.plan import Plan, Query
 from dsms.runners.base import Step
@@ -25,25 +25,29 @@ class Memory(Observer):
 
     trusted = True
 
-    def attach(self, engine: Engine) -> None:
-        self._ledger: Ledger = engine.ledger
-        self._last = engine.clock.now()
-        self.max_tuples: float = 0
-        self.max_bytes: float = 0.0
+    def __init__(self) -> None:
+        self._last = 0.0
+        self.max_tuples = 0.0
+        self.max_bytes = 0.0
         self.tuples_integral = 0.0
         self.bytes_integral = 0.0
 
-    def elapse(self, now: float) -> None:
-        span = now - self._last
-        if span > 0:  # what lasts no time was never held
-            self._last = now
-            held, held_bytes = self._ledger.held, self._ledger.held_bytes
-            self.tuples_integral += held * span
-            self.bytes_integral += held_bytes * span
-            if held > self.max_tuples:
-                self.max_tuples = held
-            if held_bytes > self.max_bytes:
-                self.max_bytes = held_bytes
+    def attach(self, engine: Engine) -> None:
+        self._last = engine.clock.now()
+        self._size = engine.size
+
+    def read(self, journal: Journal) -> None:
+        if not journal.instants:
+            return
+        spans = np.diff(np.array(journal.instants), prepend=self._last)
+        self._last = journal.instants[-1]
+        tuples = np.array(journal.held, dtype=np.float64)
+        held_bytes = np.array(journal.held_bytes) if self._size is None else tuples * self._size
+        lasting = spans > 0  # what lasts no time was never held
+        self.tuples_integral += float((tuples * spans).sum())
+        self.bytes_integral += float((held_bytes * spans).sum())
+        self.max_tuples = max(self.max_tuples, float(tuples[lasting].max(initial=0.0)))
+        self.max_bytes = max(self.max_bytes, float(held_bytes[lasting].max(initial=0.0)))
 
 
 class Samples(Observer):
@@ -79,20 +83,18 @@ class Turns(Observer):
     def __init__(self) -> None:
         self.count = 0
         self.switches = 0
-        self.longest_wait: float = 0.0
-        self._last: Segment | None = None
+        self.longest_wait = 0.0
+        self._last: int | None = None
 
-    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
-        self.count += 1
-        if segment is not self._last:
-            if self._last is not None:
-                self.switches += 1
-            self._last = segment
-        for step in steps:
-            wait = start - step[6]
-            if wait > self.longest_wait:
-                self.longest_wait = wait
-            start += step[5]
+    def read(self, journal: Journal) -> None:
+        segments = np.array(journal.segments)
+        if not len(segments):
+            return
+        before = segments[0] if self._last is None else self._last
+        self.switches += int(np.count_nonzero(np.diff(segments, prepend=before)))
+        self.count += len(segments)
+        self._last = int(segments[-1])
+        self.longest_wait = max(self.longest_wait, max(journal.waits))
 
 
 class Results(Observer):
@@ -101,41 +103,30 @@ class Results(Observer):
     trusted = True
 
     def __init__(self, plan: Plan) -> None:
-        self._fractional = plan.settings.fractional
         self.latencies = array("d")
-        self.queries = {id(query): QueryResults(query, plan) for query in plan.queries}
+        self.queries = [QueryResults(query, plan) for query in plan.queries]
 
     def attach(self, engine: Engine) -> None:
         self._ledger = engine.ledger
 
-    def results(self, query: Query, now: float, arrivals: Sequence[float]) -> None:
-        mine = self.queries[id(query)]
-        if isinstance(arrivals, np.ndarray):
-            late = now - arrivals
-            self.latencies.frombytes(late.astype(np.float64).tobytes())
-            mine.latency_sum += float(late.sum())
-        else:
-            for arrived in arrivals:
-                latency = now - arrived
-                self.latencies.append(latency)
-                mine.latency_sum += latency
-        mine.count += len(arrivals)
-        # The intervals all end now, so their union is the longest of them.
-        mine.staleness.add(arrivals[0] if len(arrivals) == 1 else min(arrivals), now)
-        if mine.staleness.gaps and self._ledger.held == 0:
-            mine.staleness.gaps.clear()  # nothing is under way that could still make a gap stale
-
-    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
-        if self._fractional:  # results are counted in whole tuples, which only the steps know
-            for step in steps:
-                if step[9]:
-                    self.queries[id(step[0].station.query)].amount += step[3]
+    def read(self, journal: Journal) -> None:
+        whose = np.array(journal.result_query, dtype=np.int64)
+        left, arrived = np.array(journal.result_left), np.array(journal.result_arrived)
+        self.latencies.frombytes((left - arrived).tobytes())
+        by_query = np.argsort(whose, kind="stable")
+        bounds = np.searchsorted(whose[by_query], np.arange(len(self.queries) + 1))
+        for place in np.flatnonzero(np.diff(bounds)).tolist():
+            mine = by_query[bounds[place] : bounds[place + 1]]
+            self.queries[place].add(arrived[mine], left[mine])
+        if self._ledger.held == 0:  # nothing is under way that could still make a gap stale
+            for query in self.queries:
+                query.staleness.gaps.clear()
 
     def quantiles(self) -> dict[str, float | None]:
         """Mean, median, 99th percentile and maximum of the latency of all results."""
         if not self.latencies:
             return dict.fromkeys(("mean", "p50", "p99", "max"))
-        values = np.frombuffer(self.latencies, dtype=np.float64)
+        values = np.array(self.latencies)
         p50, p99 = np.quantile(values, (0.5, 0.99))
         return {"mean": float(values.mean()), "p50": float(p50), "p99": float(p99), "max": float(values.max())}
 
@@ -143,21 +134,33 @@ class Results(Observer):
 class QueryResults:
     """One query's share in the results."""
 
-    __slots__ = ("amount", "count", "latency_sum", "query", "staleness")
-
     def __init__(self, query: Query, plan: Plan) -> None:
         self.query = query
         self.count = 0
-        self.amount = 0.0  # fractional model: how much left, in whole tuples
         self.latency_sum = 0.0
-        # On a single path results leave in the order their tuples arrived, and a gap once fresh stays fresh.
+        # On a single path results leave in the order their tuples arrived, and what was fresh once stays so.
         sinks = [station for station in query.stations if station.sink]
         self.staleness = Staleness(ordered=len(sinks) == 1 and all(len(s.inputs) == 1 for s in plan.stations))
+
+    def add(self, arrived: NDArray[np.float64], left: NDArray[np.float64]) -> None:
+        """Results, in the order they left."""
+        self.count += len(arrived)
+        self.latency_sum += float((left - arrived).sum())
+        self.staleness.add(arrived, left)
 
     def latency_mean(self) -> float | None:
         return self.latency_sum / self.count if self.count else None
 
 
-def finite(value: float) -> float | None:
-    """A number for JSON: what does not exist is null, never NaN."""
-    return value if math.isfinite(value) else None
+class Amounts(Observer):
+    """Fractional model: how much of whole tuples each query's results come to, which only the steps know."""
+
+    trusted = True
+
+    def __init__(self, plan: Plan) -> None:
+        self.by_query = {query.name: 0.0 for query in plan.queries}
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if len(step[5]):
+                self.by_query[step[0].station.query.name] += step[2]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.plan import Query
+    from dsms.journal import Journal
     from dsms.policies.base import Policy
     from dsms.runners.base import Step
     from dsms.segment import Segment
@@ -19,10 +19,13 @@ log = logging.getLogger("dsms")
 class Observer:
     """Sees what the engine does; override what you want to hear of, the rest costs nothing."""
 
-    trusted = False  # True: called without the guard, for our own measures
+    trusted = False  # True: called without the guard, so that its failure ends the run
 
     def attach(self, engine: Engine) -> None:
         """The run is about to begin."""
+
+    def read(self, journal: Journal) -> None:
+        """A stretch of the run in columns, every few thousand turns and at the end: cheap, not at once."""
 
     def elapse(self, now: float) -> None:
         """Time has come to `now`, and nothing has changed since the call before; what changes, changes after this."""
@@ -33,9 +36,6 @@ class Observer:
     def begin(self, now: float) -> None:
         """A turn is about to start."""
 
-    def results(self, query: Query, now: float, arrivals: Sequence[float]) -> None:
-        """Results of a query have left; `arrivals` is when the system first saw what each of them needed."""
-
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """A turn has been carried out and accounted for."""
 
@@ -43,7 +43,7 @@ class Observer:
         """Another policy decides from now on."""
 
 
-EVENTS = ("elapse", "arrive", "begin", "results", "turn", "swap")
+EVENTS = ("read", "elapse", "arrive", "begin", "turn", "swap")
 
 
 def listeners(observers: Sequence[Observer], event: str) -> list[Callable[..., None]]:
@@ -63,6 +63,6 @@ def _guarded(method: Callable[..., None]) -> Callable[..., None]:
             method(*arguments)
         except Exception:
             failed = True
-            log.exception("observer %r failed and is not told any more", method.__qualname__)
+            log.exception("observer %s failed and is not told any more", method.__qualname__)
 
     return call

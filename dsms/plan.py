@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dsms.arrivals import Arrivals
 from dsms.errors import PlanError, existing
-from dsms.operators import Operator
+from dsms.operators import Abstract, Operator
 from dsms.segment import Segment
 from dsms.settings import Settings
 
@@ -44,6 +44,7 @@ class Query:
 
     name: str
     weight: float = 1.0
+    index: int = 0  # its place in the plan
     stations: list[Station] = field(default_factory=list, repr=False)
 
 
@@ -67,8 +68,15 @@ class Plan:
                 producer.consumers.append(station)
             station.depth = 1 + max((p.depth for p in station.inputs if isinstance(p, Station)), default=0)
             station.size = station.operator.size or station.inputs[0].size
+        for index, query in enumerate(self.queries):
+            query.index = index
         for station in self.stations:
             station.sink = not any(consumer.query is station.query for consumer in station.consumers)
+
+    @property
+    def abstract(self) -> bool:
+        """Whether no operator works on real rows."""
+        return all(isinstance(station.operator, Abstract) for station in self.stations)
 
     def station(self, name: str) -> Station:
         """The station of this name, short or qualified."""

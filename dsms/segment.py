@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,6 +10,8 @@ if TYPE_CHECKING:
     from dsms.ledger import Queue
     from dsms.plan import Station
     from dsms.statistics import Estimate
+
+SERIAL = itertools.count()
 
 
 class Share(NamedTuple):
@@ -22,17 +25,19 @@ class Segment:
     """What a policy schedules; its state (backlog, oldest tuple) is kept by the ledger, its figures by the statistics."""
 
     __slots__ = (
-        "changed",
         "freed",
         "index",
         "limit",
         "mean_cost",
         "oldest",
+        "only",
         "order",
         "pending",
+        "priority",
         "queues",
         "ranked",
         "selectivity",
+        "serial",
         "stations",
         "weight",
     )
@@ -43,13 +48,15 @@ class Segment:
         self.queues: tuple[Queue, ...] = ()
         self.pending: float = 0  # tuples in its queues
         self.oldest: float = 0  # sequence number of the oldest of them
+        self.only: Queue | None = None  # its queue, where it has but one
+        self.priority = 0.0  # as last ranked
         self.selectivity = 1.0  # outputs out of it per tuple taken in
         self.mean_cost = 0.0  # time per tuple taken in, with what becomes of it inside
         self.freed = 0.0  # bytes of memory given back per tuple taken in
+        self.serial = next(SERIAL)  # tells it from every other segment there was, across policies
         self.index = 0  # its place in the policy's list
         self.order = 0  # breaks ties: further downstream first, then plan order
         self.limit = Share(1, 0.0)  # what it may take when the policy does not say
-        self.changed = False  # to be ranked anew before the next decision
         self.ranked: tuple[Any, ...] | None = None  # its valid entry in the ready order
 
     def __repr__(self) -> str:
@@ -61,11 +68,12 @@ class Segment:
 
     def start(self) -> Queue:
         """The queue that a turn begins with: the one whose head is the oldest; on a path that is the last one filled."""
-        queues = self.queues
-        first = queues[0]
-        if first.count == self.pending:  # nothing was left over further down, as is the rule
+        if self.only is not None:
+            return self.only
+        first = self.queues[0]
+        if first.count == self.pending and first.count:  # nothing was left over further down, as is the rule
             return first
-        return min(queues, key=_seniority)
+        return min(self.queues, key=_seniority)
 
     def measure(self, estimate: Callable[[Station], Estimate]) -> None:
         """Work out the figures of the whole from those of its stations."""

@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError
-from dsms.measures import Memory, Results, Samples, Turns
+from dsms.measures import Amounts, Memory, Results, Samples, Turns
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.planfile import read_plan
@@ -106,62 +108,68 @@ def simulate(
     trace: str | Path | None = None,
     runner: RunnerFactory | None = None,
     observers: Sequence[Observer] = (),
-    progress: Callable[[float, int], None] | None = None,
+    progress: Callable[[float], None] | None = None,
 ) -> Run:
-    """Run a plan in virtual time; `progress` is told now and then how far it is, in time and turns."""
+    """Run a plan in virtual time; `progress` is told now and then what time it is there."""
     plan = plan if isinstance(plan, Plan) else read_plan(plan)
     if seed is not None:
         plan = replace(plan, settings=replace(plan.settings, seed=seed))
     until = plan.settings.until if until is None else until
     if cut and until is None:
         raise DsmsError("a run can be cut only at an instant: give --until, or `until` in [run]")
-    memory, turns, results = Memory(), Turns(), Results(plan)
+    memory, turns, results, amounts = Memory(), Turns(), Results(plan), Amounts(plan)
     samples = Samples(sample) if sample else None
     with ExitStack() as stack:
         watching: list[Observer] = [memory, turns, results, *([samples] if samples else []), *observers]
+        if plan.settings.fractional:
+            watching.append(amounts)
         if trace is not None:
             watching.append(Trace(stack.enter_context(open(trace, "w", encoding="utf-8"))))
         chosen = policy_named(policy) if isinstance(policy, str) else policy
         stop = until if cut and until is not None else math.inf
         engine = Engine(plan, chosen, runner=runner, observers=watching, until=until, cut=stop)
         stack.callback(engine.runner.close)
-        _drive(engine, turns, progress)
+        _drive(engine, progress)
         elapsed = stop if cut else engine.clock.now()
-        for observer in watching:
-            observer.elapse(elapsed)
-        if samples:
-            samples.begin(elapsed)
+        engine.finish(elapsed)
         if cut:
             _close(engine, results, turns, elapsed)
     text = policy if isinstance(policy, str) else policy.name
-    return _figures(text, engine, elapsed, memory, turns, results, samples)
+    return _figures(text, engine, elapsed, memory, turns, results, amounts, samples)
 
 
-def _drive(engine: Engine, turns: Turns, progress: Callable[[float, int], None] | None) -> None:
+def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:
     if progress is None:
         engine.run()
         return
-    while engine.step():
-        if turns.count % 8192 == 0:
-            progress(engine.clock.now(), turns.count)
+    step = engine.step
+    while all(step() for _ in range(4096)):
+        progress(engine.clock.now())
 
 
 def _close(engine: Engine, results: Results, turns: Turns, elapsed: float) -> None:
     """Count what is still under way when a run is cut: it is stale, and it has waited."""
-    for query in engine.plan.queries:
-        since = engine.runner.prospects().get(query.name)
-        if since is not None:
-            results.queries[id(query)].staleness.add(since, elapsed)
+    prospects = engine.runner.prospects()
+    for mine in results.queries:
+        if mine.query.name in prospects:
+            mine.staleness.add(np.array([prospects[mine.query.name]]), np.array([elapsed]))
     turns.longest_wait = max(turns.longest_wait, elapsed - engine.runner.waiting_since())
 
 
 def _figures(
-    text: str, engine: Engine, elapsed: float, memory: Memory, turns: Turns, results: Results, samples: Samples | None
+    text: str,
+    engine: Engine,
+    elapsed: float,
+    memory: Memory,
+    turns: Turns,
+    results: Results,
+    amounts: Amounts,
+    samples: Samples | None,
 ) -> Run:
     plan = engine.plan
     fractional = plan.settings.fractional
-    queries = {r.query.name: r for r in results.queries.values()}
-    outputs = {name: r.amount if fractional else r.count for name, r in queries.items()}
+    queries = {r.query.name: r for r in results.queries}
+    outputs = {name: amounts.by_query[name] if fractional else r.count for name, r in queries.items()}
     stale = {n: None if fractional or not elapsed else r.staleness.total / elapsed for n, r in queries.items()}
     known = [(value, queries[name].query.weight) for name, value in stale.items() if value is not None]
     quantiles = results.quantiles()

@@ -7,11 +7,14 @@ interval is added when a result leaves, from its arrival on, and no fate need be
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
+Instants = NDArray[np.float64]
+
 
 class Staleness:
     """The length of a union of intervals, added in the order of their ends."""
-
-    __slots__ = ("_end", "gaps", "ordered", "total")
 
     def __init__(self, ordered: bool = False) -> None:
         self.ordered = ordered  # whether intervals also begin in order: then no gap is ever filled later
@@ -19,25 +22,24 @@ class Staleness:
         self.gaps: list[tuple[float, float]] = []  # fresh so far, but an older tuple may still be on its way
         self._end = 0.0
 
-    def add(self, since: float, until: float) -> None:
-        """Stale from `since` to `until`."""
-        end = self._end
-        if since >= end:
-            self.total += until - since
-            if not self.ordered and since > end:
-                self.gaps.append((end, since))
-        else:
-            self.total += until - end
-            if self.gaps:
-                self._fill(since)
-        self._end = until
+    def add(self, since: Instants, until: Instants) -> None:
+        """Stale in these intervals."""
+        if not self.ordered:
+            for start, stop in zip(since.tolist(), until.tolist(), strict=True):
+                self._add_one(start, stop)
+            return
+        covered = np.maximum.accumulate(np.concatenate(([self._end], until[:-1])))
+        self.total += float((until - np.maximum(since, covered)).sum())
+        self._end = float(until[-1])
 
-    def _fill(self, since: float) -> None:
-        """The gaps after `since` turn out to have been stale."""
-        gaps = self.gaps
-        while gaps and gaps[-1][1] > since:
+    def _add_one(self, since: float, until: float) -> None:
+        end, gaps = self._end, self.gaps
+        self.total += until - max(since, end)
+        if since > end:
+            gaps.append((end, since))
+        while gaps and gaps[-1][1] > since:  # these gaps turn out to have been stale
             start, stop = gaps.pop()
+            self.total += stop - max(start, since)
             if start < since:
                 gaps.append((start, since))
-                start = since
-            self.total += stop - start
+        self._end = until

@@ -73,7 +73,7 @@ class Measured(Statistics):
         self._engine = engine
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
-        for queue, taken, _, made, _, cost, *_ in steps:
+        for queue, taken, made, cost, *_ in steps:
             self.note(self.totals[queue.station.index], taken, made, cost)
 
     @staticmethod
@@ -94,7 +94,7 @@ class Averages(Measured):
         super().turn(start, segment, steps)
         w = self._weight
         stations = {}
-        for queue, taken, _, made, _, cost, *_ in steps:
+        for queue, taken, made, cost, *_ in steps:
             if taken:
                 known = self._estimates[queue.station.index]
                 known.cost = w * known.cost + (1 - w) * cost / taken
@@ -115,7 +115,7 @@ class Windows(Measured):
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
         end = start
-        for queue, taken, _, made, _, cost, *_ in steps:
+        for queue, taken, made, cost, *_ in steps:
             self.note(self._window[queue.station.index], taken, made, cost)
             end += cost
         if end - self._window[0].since >= self._length:

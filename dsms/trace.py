@@ -21,13 +21,11 @@ class Trace(Observer):
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         inside = {id(station) for station in segment.stations}
-        if not steps:  # cut off before its first step was done
-            return
         first, cost = steps[0][0].station, 0.0
         consumed: float = 0  # stays a whole number unless tuples are fractional
         produced: float = 0
         names: dict[str, None] = {}  # in the order they first ran
-        for queue, taken, _, made, _, spent, *_ in steps:
+        for queue, taken, made, spent, *_ in steps:
             station = queue.station
             names[station.name] = None
             cost += spent
@@ -43,4 +41,3 @@ class Trace(Observer):
             "cost": cost,
         }
         self._file.write(json.dumps(line) + "\n")
-

@@ -1,4 +1,4 @@
-"""Arrival tables that cannot be read: every error says what was given, what was wanted and what exists."""
+"""Arrival tables: lists and files that are read, and what every table that cannot be read is told."""
 
 from __future__ import annotations
 
@@ -7,8 +7,45 @@ from pathlib import Path
 
 import pytest
 
-from dsms.arrivals import arrivals_from
+from dsms.arrivals import Arrivals, arrivals_from
 from dsms.errors import PlanError
+
+
+def read(folder: Path = Path(), **table: object) -> Arrivals:
+    return arrivals_from(table, seed=1, folder=folder)
+
+
+def test_list_carries_costs_and_sizes() -> None:
+    process = read(kind="list", at=[0, 1], cost=[2, 0], size=[40, 1500])
+    assert {name: column.tolist() for name, column in process.carries.items()} == {"cost": [2, 0], "size": [40, 1500]}
+    process = read(kind="list", at=[0, 1], cost={"o1": [2, 0], "o2": [1, 1.5]})
+    assert {name: c.tolist() for name, c in process.carries.items()} == {"cost.o1": [2, 0], "cost.o2": [1, 1.5]}
+
+
+def test_list_ends_at_until_with_what_it_carries() -> None:
+    process = read(kind="list", at=[0, 1, 2], size=[1, 2, 3], until=2)
+    assert process.between(0, 9).tolist() == [0, 1]
+    assert process.carries["size"].tolist() == [1, 2]
+    assert process.end <= 2
+
+
+def test_file_gives_its_columns(tmp_path: Path) -> None:
+    (tmp_path / "trace.csv").write_text("at,cost,cost.o1,size,host\n0.5,1,2,40,a\n0.5,3,0,41,b\n\n7,5,6,42,c\n")
+    process = read(kind="file", path="trace.csv", folder=tmp_path)
+    assert process.between(0, 9).tolist() == [0.5, 0.5, 7]
+    assert {name: column.tolist() for name, column in process.carries.items()} == {
+        "cost": [1, 3, 5],
+        "cost.o1": [2, 0, 6],
+        "size": [40, 41, 42],
+    }
+    assert read(kind="file", path="trace.csv", folder=tmp_path, until=7).between(0, 9).tolist() == [0.5, 0.5]
+    assert read(kind="file", path=str(tmp_path / "trace.csv"), column="size").between(0, 99).tolist() == [40, 41, 42]
+
+
+def test_file_of_a_header_alone_gives_nothing(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("at,cost\n")
+    assert len(read(kind="file", path="t.csv", folder=tmp_path).between(0, 9)) == 0
+
 
 ERRORS: list[tuple[dict[str, object], str]] = [
     ({}, "kind: missing; a kind of arrivals wanted; there are ['bursts', "),
@@ -20,7 +57,7 @@ ERRORS: list[tuple[dict[str, object], str]] = [
         "there are ['count', 'kind', 'rate', 'seed', 'start', 'until']",
     ),
     ({"kind": "push", "until": 3}, "until: no such key for arrivals of kind 'push'; there are ['kind']"),
-    ({"kind": "list", "at": [], "rate": 3}, "rate: no such key for arrivals of kind 'list'; there are ['at', "),
+    ({"kind": "list", "at": [], "group": 3}, "group: no such key for arrivals of kind 'list'; there are ['at', "),
     ({"kind": "poisson"}, "rate: missing; arrivals of kind 'poisson' want it, given are ['kind']"),
     ({"kind": "poisson", "rate": 0}, "rate: 0 given; a finite number above 0 wanted"),
     ({"kind": "poisson", "rate": True}, "rate: True given; a finite number above 0 wanted"),
@@ -92,11 +129,11 @@ def test_file_error_says_where_it_is(text: str | None, message: str, tmp_path: P
     if text is not None:
         file.write_bytes(text.encode("latin-1"))
     with pytest.raises(PlanError) as caught:
-        arrivals_from({"kind": "file", "path": "bad.csv"}, seed=1, folder=tmp_path)
+        read(kind="file", path="bad.csv", folder=tmp_path)
     assert caught.value.message.startswith(message.format(file=repr(str(file))))
     assert caught.value.place in ("path", "column")
 
 
 def test_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(PlanError, match="path: cannot read '.*' as CSV: .*Is a directory"):
-        arrivals_from({"kind": "file", "path": "."}, seed=1, folder=tmp_path)
+    with pytest.raises(PlanError, match=r"path: cannot read '.*' as CSV: .*Is a directory"):
+        read(kind="file", path=".", folder=tmp_path)

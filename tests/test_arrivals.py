@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import time
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dsms import arrival_processes
 from dsms.arrivals import KINDS, Arrivals, arrivals_from
 
 TRACE = "at,cost,cost.o1,size,host\n0.5,1,2,40,a\n0.5,3,0,41,b\n\n7,5,6,42,c\n"
@@ -30,6 +32,10 @@ EXAMPLES: dict[str, dict[str, object]] = {
 
 def arrivals(kind: str, seed: int = 1, folder: Path = Path(), **keys: object) -> Arrivals:
     return arrivals_from({"kind": kind, **keys}, seed=seed, folder=folder)
+
+
+def example(kind: str, folder: Path = Path(), **more: object) -> Arrivals:
+    return arrivals_from({"kind": kind, **EXAMPLES[kind], **more}, seed=1, folder=folder)
 
 
 def instants(process: Arrivals, start: float = 0.0, stop: float = math.inf) -> list[float]:
@@ -63,37 +69,6 @@ def test_list_may_lie_before_zero_be_empty_or_all_at_once() -> None:
     empty, crowd = arrivals("list", at=[]), arrivals("list", at=[3, 3, 3])
     assert (instants(empty), empty.end, empty.rate) == ([], 0, 1)
     assert (instants(crowd), crowd.rate) == ([3, 3, 3], 3)
-
-
-def test_list_carries_costs_and_sizes() -> None:
-    process = arrivals("list", at=[0, 1], cost=[2, 0], size=[40, 1500])
-    assert {name: column.tolist() for name, column in process.carries.items()} == {"cost": [2, 0], "size": [40, 1500]}
-    process = arrivals("list", at=[0, 1], cost={"o1": [2, 0], "o2": [1, 1.5]})
-    assert {name: c.tolist() for name, c in process.carries.items()} == {"cost.o1": [2, 0], "cost.o2": [1, 1.5]}
-
-
-def test_list_ends_at_until_with_what_it_carries() -> None:
-    process = arrivals("list", at=[0, 1, 2], size=[1, 2, 3], until=2)
-    assert instants(process) == [0, 1]
-    assert process.carries["size"].tolist() == [1, 2]
-    assert process.end <= 2
-
-
-def test_file_gives_its_columns(traces: Path) -> None:
-    process = arrivals("file", path="trace.csv", folder=traces)
-    assert instants(process) == [0.5, 0.5, 7]
-    assert {name: column.tolist() for name, column in process.carries.items()} == {
-        "cost": [1, 3, 5],
-        "cost.o1": [2, 0, 6],
-        "size": [40, 41, 42],
-    }
-    assert instants(arrivals("file", path="trace.csv", folder=traces, until=7)) == [0.5, 0.5]
-    assert instants(arrivals("file", path=str(traces / "trace.csv"), column="size")) == [40, 41, 42]
-
-
-def test_file_of_a_header_alone_gives_nothing(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("at,cost\n")
-    assert instants(arrivals("file", path="t.csv", folder=tmp_path)) == []
 
 
 def test_push_gives_nothing_of_its_own() -> None:
@@ -190,26 +165,26 @@ def test_mean_rate_is_the_rate_told(table: dict[str, object], bound: float, seed
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=40, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(data=st.data())
 def test_stream_is_the_same_however_it_is_split(kind: str, data: st.DataObject, traces: Path) -> None:
     """Cuts at any instant and at arrivals, read in any order, from one object and from a fresh one each."""
-    table = {"kind": kind, **EXAMPLES[kind]}
+    table, origin = {"kind": kind, **EXAMPLES[kind]}, 0.0
     if "start" in KINDS[kind].keys:
-        table["start"] = data.draw(st.sampled_from([0, 0.3, -7.7, 1e6 + 0.1]))
+        table["start"] = origin = data.draw(st.sampled_from([0, 0.3, -7.7, 1e6 + 0.1]))
     if "count" in KINDS[kind].keys and data.draw(st.booleans()):
         table["count"] = data.draw(st.integers(1, 5000))
     if "order" in KINDS[kind].keys:
         table["order"] = data.draw(st.sampled_from(["cycle", "random"]))
     seed = data.draw(st.integers(0, 50))
-    process, origin = arrivals_from(table, seed=seed, folder=traces), float(table.get("start", 0))  # type: ignore[arg-type]
+    process = arrivals_from(table, seed=seed, folder=traces)
     whole = arrivals_from(table, seed=seed, folder=traces).between(origin, origin + 20)
     assert np.all(whole[1:] >= whole[:-1])
 
     somewhere = st.floats(origin, origin + 20)
     cut = st.one_of(somewhere, st.sampled_from(whole.tolist())) if len(whole) else somewhere
     cuts = sorted([origin, origin + 20, *data.draw(st.lists(cut, max_size=6))])
-    windows = list(zip(cuts, cuts[1:], strict=False))
+    windows = list(itertools.pairwise(cuts))
     parts = {}
     for window in data.draw(st.permutations(windows)):
         parts[window] = process.between(*window)
@@ -220,11 +195,11 @@ def test_stream_is_the_same_however_it_is_split(kind: str, data: st.DataObject, 
 
 @pytest.mark.parametrize("kind", ["poisson", "bursts", "pareto", "piecewise"])
 def test_stream_is_the_same_across_many_blocks_in_any_order(kind: str) -> None:
-    process, cuts = arrivals(kind, **EXAMPLES[kind]), np.linspace(0, 700, 41) ** 1.01
-    windows = list(zip(cuts, cuts[1:], strict=False))
+    process, cuts = example(kind), np.linspace(0, 700, 41) ** 1.01
+    windows = list(itertools.pairwise(cuts))
     shuffled = [windows[index] for index in np.random.default_rng(4).permutation(len(windows))]
     parts = {window: process.between(*window) for window in [*windows, *shuffled]}
-    whole = arrivals(kind, **EXAMPLES[kind]).between(0, cuts[-1])
+    whole = example(kind).between(0, cuts[-1])
     assert len(whole) > 50_000
     assert np.array_equal(np.concatenate([parts[window] for window in windows]), whole)
 
@@ -232,13 +207,13 @@ def test_stream_is_the_same_across_many_blocks_in_any_order(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["constant", "poisson", "bursts", "pareto", "piecewise"])
 @pytest.mark.parametrize("count", [1, 9, 15, 5003])
 def test_count_ends_the_stream_after_exactly_that_many(kind: str, count: int) -> None:
-    endless = arrivals(kind, **EXAMPLES[kind]).between(0, 1000)
-    process = arrivals(kind, **EXAMPLES[kind], count=count)
+    endless = example(kind).between(0, 1000)
+    process = example(kind, count=count)
     assert np.array_equal(process.between(0, math.inf), endless[:count])
     assert np.array_equal(process.between(0, 1e15), endless[:count])
     assert process.end == math.nextafter(endless[count - 1], math.inf)
     last = float(endless[count - 1])
-    by_parts = [arrivals(kind, **EXAMPLES[kind], count=count).between(*w) for w in [(0, last), (last, last + 1)]]
+    by_parts = [example(kind, count=count).between(*w) for w in [(0, last), (last, last + 1)]]
     assert np.array_equal(np.concatenate(by_parts), endless[:count])
 
 
@@ -261,9 +236,9 @@ def test_until_ends_the_stream_before_that_instant() -> None:
 
 @pytest.mark.parametrize("kind", ["poisson", "bursts", "pareto", "piecewise"])
 def test_start_shifts_the_stream(kind: str) -> None:
-    shifted = arrivals(kind, **EXAMPLES[kind], start=100)
+    shifted = example(kind, start=100)
     assert instants(shifted, 0, 100) == []
-    assert np.array_equal(shifted.between(100, 140), 100 + arrivals(kind, **EXAMPLES[kind]).between(0, 40))
+    assert np.array_equal(shifted.between(100, 140), 100 + example(kind).between(0, 40))
 
 
 @pytest.mark.parametrize("kind", ["poisson", "bursts", "pareto", "piecewise"])
@@ -279,7 +254,7 @@ def test_seed_decides_the_stream_and_a_seed_in_the_table_pins_it(kind: str) -> N
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_process_can_be_sent_and_its_answers_are_the_readers_own(kind: str, traces: Path) -> None:
-    process = arrivals(kind, folder=traces, **EXAMPLES[kind])
+    process = example(kind, traces)
     found = process.between(0, 20)
     before = found.copy()
     found += 1000
@@ -298,15 +273,26 @@ def test_empty_windows_are_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "step"),
-    [
-        ({"kind": "poisson", "rate": 1000}, 1.0),
-        ({"kind": "pareto", "flows": 10, "packets": 10, "shortest": 3.3}, 1.0),
-    ],
+    "process", [arrivals("poisson", rate=1000), arrivals("pareto", flows=10, packets=10, shortest=3.3)]
 )
-def test_windows_in_turn_cost_no_more_as_time_goes_on(table: dict[str, object], step: float) -> None:
-    """100,000 tuples by windows of 1000: 0.02 s where this was written, so a rescan of the past would show."""
-    process, began = arrivals_from(table, seed=1), time.process_time()
-    total = sum(len(process.between(k * step, (k + 1) * step)) for k in range(100))
+def test_hundred_thousand_tuples_by_windows_of_a_thousand_take_a_moment(process: Arrivals) -> None:
+    """Some 0.03 s where this was written: the bound is for work done per tuple, not for a slow machine."""
+    began = time.process_time()
+    total = sum(len(process.between(start, start + 1)) for start in range(100))
     assert 70_000 < total < 130_000
     assert time.process_time() - began < 0.2
+
+
+def test_pareto_windows_draw_each_flow_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2000 windows over some 100 blocks of flows: old blocks are not drawn again."""
+    drawn: list[int] = []
+    draw = arrival_processes.draw
+
+    def counted(seed: int, use: int, block: int) -> np.random.Generator:
+        drawn.append(block)
+        return draw(seed, use, block)
+
+    monkeypatch.setattr(arrival_processes, "draw", counted)
+    process = arrivals("pareto", flows=100, packets=1, shortest=1)
+    assert sum(len(process.between(start, start + 0.5)) for start in np.arange(0, 1000, 0.5)) > 200_000
+    assert len(drawn) < 10 * 100

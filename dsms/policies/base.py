@@ -13,6 +13,7 @@ class Policy(ABC):
     """Three answers; a policy never knows under which clock or on which runner it decides."""
 
     name: ClassVar[str]
+    dynamic: ClassVar[bool] = True  # False: a priority depends on statistics and weights only, not on the backlog
 
     @abstractmethod
     def segments(self, plan: Plan) -> list[Segment]:
@@ -25,6 +26,10 @@ class Policy(ABC):
     def share(self, segment: Segment) -> Share | None:
         """The most it may take in this turn; None leaves it to the plan's `slice` and `take`."""
         return None
+
+    def shares(self) -> bool:
+        """Whether `share` ever answers, so that it need be asked."""
+        return type(self).share is not Policy.share
 
     def served(self, segment: Segment) -> None:
         """The segment has been chosen."""

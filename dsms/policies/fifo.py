@@ -12,6 +12,7 @@ from dsms.segment import Segment
 @dataclass
 class Fifo(OperatorLevel):
     name: ClassVar[str] = "fifo"
+    dynamic: ClassVar[bool] = False
 
     def priority(self, segment: Segment) -> float:
         return 0.0  # all alike: the tie goes to the oldest tuple, which is what FIFO means

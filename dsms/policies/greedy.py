@@ -16,6 +16,7 @@ from dsms.segment import Segment
 @dataclass
 class Greedy(OperatorLevel):
     name: ClassVar[str] = "greedy"
+    dynamic: ClassVar[bool] = False
 
     def priority(self, segment: Segment) -> float:
         return segment.freed / segment.mean_cost

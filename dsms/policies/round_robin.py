@@ -37,9 +37,10 @@ class Cyclic(Policy):
     def served(self, segment: Segment) -> None:
         self._at = self._next(segment)
 
+    def shares(self) -> bool:
+        return self.tuples is not None or self.time is not None
+
     def share(self, segment: Segment) -> Share | None:
-        if self.tuples is None and self.time is None:
-            return None
         return Share(self.tuples or math.inf, self.time or math.inf)
 
     def _next(self, segment: Segment) -> int:
@@ -59,8 +60,11 @@ class RoundRobin(Cyclic, OperatorLevel):
     def segments(self, plan: Plan) -> list[Segment]:
         return self.ring(plan.by_operator())
 
+    def shares(self) -> bool:
+        return Cyclic.shares(self) or OperatorLevel.shares(self)
+
     def share(self, segment: Segment) -> Share | None:
-        return Cyclic.share(self, segment) or OperatorLevel.share(self, segment)
+        return Cyclic.share(self, segment) if Cyclic.shares(self) else OperatorLevel.share(self, segment)
 
 
 @dataclass

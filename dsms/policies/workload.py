@@ -37,8 +37,9 @@ class OperatorLevel(Policy):
     def segments(self, plan: Plan) -> list[Segment]:
         return plan.by_operator()
 
+    def shares(self) -> bool:
+        return self.ratio is not None or self.threshold is not None
+
     def share(self, segment: Segment) -> Share | None:
-        if self.ratio is None and self.threshold is None:
-            return None
         ratio = 0.3 if self.ratio is None else self.ratio
         return Share(workload(segment.pending, ratio, 50.0 if self.threshold is None else self.threshold), math.inf)

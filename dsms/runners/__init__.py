@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dsms.operators import Abstract
 from dsms.plan import Plan
 from dsms.runners.base import Runner, Step
 from dsms.runners.batches import BatchRunner
@@ -14,6 +13,6 @@ __all__ = ["BatchRunner", "PieceRunner", "Runner", "Step", "TupleRunner", "inlin
 
 def inline_runner(plan: Plan) -> type[Runner]:
     """The runner for this process that suits the plan: exact for abstract load, columns for real rows."""
-    if not all(isinstance(station.operator, Abstract) for station in plan.stations):
+    if not plan.abstract:
         return BatchRunner
     return PieceRunner if plan.settings.fractional else TupleRunner

@@ -13,13 +13,16 @@ from dsms.schedule import Chunk
 from dsms.segment import Segment, Share
 
 # One station's work on what it took at once. A plain tuple, since one is made for every tuple processed:
-# (queue taken from, taken, its bytes, made, its bytes, cost, when the first taken had come into the queue,
-#  sequence number now at the queue's head, sequence number of what was made, arrivals of the results that left)
-Step = tuple[Queue, float, float, float, float, float, float, float, float, Sequence[float]]
+# (queue taken from, taken, made, cost, when the first taken had come into the queue, arrivals of the results that
+#  left, bytes taken and made where tuples have sizes of their own)
+Step = tuple[Queue, float, float, float, float, Sequence[float], tuple[float, float] | None]
 
 
 class Runner(ABC):
-    """Keeps the goods of a plan's queues and takes them through a segment when granted a turn."""
+    """Keeps the goods of a plan's queues and takes them through a segment when granted a turn.
+
+    It moves the goods and, with them, the queues' ledger; what a step costs, and when, is the engine's to account.
+    """
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.ledger, self.clock = plan, ledger, clock
@@ -42,10 +45,10 @@ class Runner(ABC):
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         """Take at most this share through the segment, each tuple as far as it goes before the next is begun."""
+        start = segment.only
+        if start is not None and share.tuples == 1:
+            return [self.work(start, now, start.station.operator.startup, 1)]
         start = segment.start()
-        startup = start.station.operator.startup
-        if share.tuples == 1 and len(segment.queues) == 1:
-            return [self.work(start, now, startup, 1)]
         inside = {queue.index for queue in segment.queues}
         steps: list[Step] = []
         started: set[int] = set()  # start-up is paid once a turn
@@ -54,19 +57,18 @@ class Runner(ABC):
             stack = [start]
             while stack:
                 queue = stack.pop()
-                operator = queue.station.operator
-                startup = 0.0 if queue.station.index in started else operator.startup
-                started.add(queue.station.index)
+                station = queue.station
+                startup = 0.0 if station.index in started else station.operator.startup
+                started.add(station.index)
                 step = self.work(queue, at, startup, left if queue is start else NOTHING)
                 steps.append(step)
-                at += step[5]
+                at += step[3]
                 if queue is start:
                     left -= max(1, step[1])  # a piece of a fractional tuple counts as one
-                    exhausted = step[7] == NOTHING
-                if step[3]:
-                    after = [q for q in self.ledger.outlets[queue.station.index].readers if q.index in inside]
+                if step[2]:
+                    after = [q for q in self.ledger.outlets[station.index].readers if q.index in inside]
                     stack += [q for q in reversed(after) for _ in range(self.followers(step))]
-            if exhausted or left <= 0 or at + segment.mean_cost > limit:
+            if start.oldest == NOTHING or left <= 0 or at + segment.mean_cost > limit:
                 return steps
 
     def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
@@ -83,4 +85,4 @@ class Runner(ABC):
 
     def close(self) -> None:
         """Let go of what it holds outside this process."""
-        return None
+        return

@@ -54,26 +54,29 @@ class BatchRunner(Runner):
         chunk, rows = self._expected
         row = rows[number - chunk.first]
         size = self.plan.streams[stream].size if self.plan.settings.fractional else row.total("size")
-        self._spread(stream, replace(row, seq=seq, arrived=instant), instant)
-        return size
+        return self._spread(stream, replace(row, seq=seq, arrived=instant), size, instant)
 
     def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
-        self._spread(stream, replace(batch, seq=seq, arrived=instant), instant)
-        return float(sum(column.nbytes for column in batch.columns.values()))
+        size = float(sum(column.nbytes for column in batch.columns.values()))
+        return self._spread(stream, replace(batch, seq=seq, arrived=instant), size, instant)
 
-    def _spread(self, stream: int, batch: Batch, instant: float) -> None:
-        for queue in self.ledger.streams[self.plan.streams[stream].name].readers:
+    def _spread(self, stream: int, batch: Batch, size: float, instant: float) -> float:
+        for queue in self.ledger.streams[stream].readers:
             self.deliver(queue, batch, instant)
+            queue.put(float(len(batch)) if self.plan.settings.fractional else len(batch), batch.first("seq"))
+        return size
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
-        outcome, made = self.outcome(queue, startup, min(most, self._grain))
-        if outcome.made:
+        done, made = self.outcome(queue, startup, min(most, self._grain))
+        queue.take(done.taken, done.head)
+        if done.made:
             for reader in self.ledger.outlets[queue.station.index].readers:
-                self.deliver(reader, made, at + outcome.cost)
-        return (queue, *outcome)
+                self.deliver(reader, made, at + done.cost)
+                reader.put(done.made, done.seq)
+        return queue, done.taken, done.made, done.cost, done.since, done.gone, (done.taken_bytes, done.made_bytes)
 
     def followers(self, step: Step) -> int:
-        return int(step[3]) if self._grain == 1 and not self.plan.settings.fractional else 1
+        return int(step[2]) if self._grain == 1 and not self.plan.settings.fractional else 1
 
     def waiting_since(self) -> float:
         return min(host.waiting_since() for host in self._hosts)

@@ -18,39 +18,39 @@ class PieceRunner(Runner):
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         super().__init__(plan, ledger, clock)
-        self._goods: list[deque[Piece]] = [deque() for _ in ledger.queues]
+        for queue in ledger.queues:
+            queue.goods = deque()
 
     def expect(self, chunk: Chunk) -> None:
         return None
 
     def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
-        buffer = self.ledger.streams[self.plan.streams[stream].name]
+        buffer = self.ledger.streams[stream]
         for queue in buffer.readers:
-            self._goods[queue.index].append((seq, 1.0, instant, instant))
+            queue.goods.append((seq, 1.0, instant, instant))
+            queue.put(1.0, seq)
         return buffer.size
 
     def followers(self, step: Step) -> int:
         return 1
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
-        station, goods = queue.station, self._goods[queue.index]
+        station, goods = queue.station, queue.goods
         operator = station.operator
         seq, amount, arrived, since = first = goods.popleft()
         if operator.take is not None:
             amount = helping(goods, first, operator.take)
+        queue.take(amount, goods[0][0] if goods else NOTHING)
         cost = operator.cost * amount + startup
         made = amount * operator.selectivity
         if made:
-            piece = (seq, made, arrived, at + cost)
             for reader in self.ledger.outlets[station.index].readers:
-                self._goods[reader.index].append(piece)
-        return (
-            queue, amount, amount * queue.buffer.size, made, made * station.size, cost, since,
-            goods[0][0] if goods else NOTHING, seq, (arrived,) if station.sink and made else (),
-        )  # fmt: skip
+                reader.goods.append((seq, made, arrived, at + cost))
+                reader.put(made, seq)
+        return queue, amount, made, cost, since, (arrived,) if station.sink and made else (), None
 
     def waiting_since(self) -> float:
-        return min((goods[0][3] for goods in self._goods if goods), default=NOTHING)
+        return min((queue.goods[0][3] for queue in self.ledger.queues if queue.goods), default=NOTHING)
 
 
 def helping(goods: deque[Piece], first: Piece, most: float) -> float:

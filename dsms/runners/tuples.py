@@ -37,16 +37,16 @@ class Flow(NamedTuple):
 class Line:
     """A queue's tuples and all that is needed to work on the next of them without looking anything up."""
 
-    __slots__ = ("cost", "costs", "fates", "goods", "outlets", "sink", "size", "size_out", "sizes")
+    __slots__ = ("cost", "costs", "fates", "outlets", "sink", "size", "size_out", "sizes", "tuples")
 
-    def __init__(self, queue: Queue) -> None:
+    def __init__(self, queue: Queue, outlets: tuple[Queue, ...]) -> None:
         operator = queue.station.operator
-        self.goods: deque[Tuple] = deque()
+        self.tuples: deque[Tuple] = deque()
         self.cost = operator.cost
         self.size = queue.buffer.size
         self.size_out = operator.size  # None: as its input
         self.sink = queue.station.sink
-        self.outlets: list[deque[Tuple]] = []
+        self.outlets = outlets
         # What each tuple will put out, by its key; None: itself, always.
         passes = operator.selectivity == 1 and len(queue.station.inputs) == 1
         self.fates: dict[int, tuple[int, ...]] | None = None if passes else {}
@@ -59,12 +59,9 @@ class TupleRunner(Runner):
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         super().__init__(plan, ledger, clock)
-        self._lines = [Line(queue) for queue in ledger.queues]
-        for line, queue in zip(self._lines, ledger.queues, strict=True):
-            line.outlets = [self._lines[q.index].goods for q in ledger.outlets[queue.station.index].readers]
-        self._entries = [[self._lines[q.index].goods for q in ledger.streams[s.name].readers] for s in plan.streams]
+        for queue in ledger.queues:
+            queue.goods = Line(queue, ledger.outlets[queue.station.index].readers)
         self._operators = [_abstract(station).fresh(plan.settings) for station in plan.stations]
-        self._sizes = [stream.size for stream in plan.streams]
         self._sized: dict[int, float] = {}  # where a stream carries sizes: those of the tuples to come
         self._born = 0  # a tuple born inside has a key below 0, one from a stream its number
 
@@ -85,7 +82,7 @@ class TupleRunner(Runner):
 
     def _draw(self, station: Station, operator: Abstract, flow: Flow) -> Flow:
         """Note what this operator will do with each of these; answers what it will put out."""
-        lines = [self._lines[queue.index] for queue in self.ledger.inputs[station.index]]
+        lines: list[Line] = [queue.goods for queue in self.ledger.inputs[station.index]]
         for port, line in enumerate(lines):
             _note(line, port, flow, station.name)
         if lines[0].fates is None:
@@ -103,46 +100,56 @@ class TupleRunner(Runner):
         return Flow(flow.seq[parent], keys, born, flow.port[parent], columns)
 
     def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
+        buffer = self.ledger.streams[stream]
+        size = self._sized.pop(number, buffer.size) if self._sized else buffer.size
         entry = (seq, number, instant, instant)
-        for goods in self._entries[stream]:
-            goods.append(entry)
-        return self._sized.pop(number, self._sizes[stream]) if self._sized else self._sizes[stream]
+        for queue in buffer.readers:
+            queue.goods.tuples.append(entry)
+            queue.put(1, seq)
+        return size
 
     def followers(self, step: Step) -> int:
-        return int(step[3])
+        return int(step[2])
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
-        line = self._lines[queue.index]
-        goods, fates = line.goods, line.fates
-        seq, key, arrived, since = goods.popleft()
+        line: Line = queue.goods
+        tuples, fates = line.tuples, line.fates
+        seq, key, arrived, since = tuples.popleft()
         children = (key,) if fates is None else fates.pop(key, ())
-        cost = line.cost + startup if line.costs is None else line.cost * line.costs.pop(key, 1.0) + startup
-        size = line.size if line.sizes is None else line.sizes.pop(key, line.size)
-        made = len(children)
+        made, cost = len(children), line.cost + startup
+        if line.costs is not None:
+            cost = line.cost * line.costs.pop(key, 1.0) + startup
+        queue.count -= 1  # Queue.take, written out: this is done for every tuple
+        queue.oldest = tuples[0][0] if tuples else NOTHING
+        if not queue.changed:
+            queue.changed = True
+            queue.changes.append(queue)
         if made:
             done = at + cost
             for outlet in line.outlets:
                 for child in children:
-                    outlet.append((seq, child, arrived, done))
-        return (
-            queue, 1, size, made, made * (line.size_out or size), cost, since,
-            goods[0][0] if goods else NOTHING, seq, (arrived,) * made if line.sink else (),
-        )  # fmt: skip
+                    outlet.goods.tuples.append((seq, child, arrived, done))
+                outlet.put(made, seq)
+        sizes = None
+        if line.sizes is not None:
+            size = line.sizes.pop(key, line.size)
+            sizes = size, made * (line.size_out or size)
+        return queue, 1, made, cost, since, (arrived,) * made if line.sink else (), sizes
 
     def waiting_since(self) -> float:
-        return min((line.goods[0][3] for line in self._lines if line.goods), default=NOTHING)
+        return min((q.goods.tuples[0][3] for q in self.ledger.queues if q.goods.tuples), default=NOTHING)
 
     def prospects(self) -> dict[str, float]:
         oldest: dict[str, float] = {}
-        for queue, line in zip(self.ledger.queues, self._lines, strict=True):
-            for _, key, arrived, _ in line.goods:
+        for queue in self.ledger.queues:
+            for _, key, arrived, _ in queue.goods.tuples:
                 for name in self._destinations(queue, key):
                     oldest[name] = min(arrived, oldest.get(name, NOTHING))
         return oldest
 
     def _destinations(self, queue: Queue, key: int) -> set[str]:
         """The queries that this tuple, waiting here, will be a result of."""
-        fates = self._lines[queue.index].fates
+        fates = queue.goods.fates
         children = (key,) if fates is None else fates.get(key, ())
         reached = {queue.station.query.name} if children and queue.station.sink else set()
         for reader in self.ledger.outlets[queue.station.index].readers:

@@ -1,0 +1,176 @@
+"""Run a plan in virtual time under one or more policies and compare them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from dsms.engine import RunnerFactory
+from dsms.errors import DsmsError, PolicyError, existing
+from dsms.plan import Plan
+from dsms.planfile import read_plan
+from dsms.policies.registry import policies, policy_named
+from dsms.simulate import Run, simulate
+
+DEFAULT = ("fifo",)
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
+    parser.add_argument(
+        "--policy",
+        metavar="NAME[:key=value,…]",
+        action="append",
+        help=f"a scheduling policy, as in rr:tuples=30; repeat to compare (default: fifo). There are: {_names()}",
+    )
+    parser.add_argument("--until", type=_number, metavar="T", help="arrivals after T are not admitted")
+    parser.add_argument("--cut", action="store_true", help="stop at T instead of draining the queues")
+    parser.add_argument("--seed", type=_seed, metavar="N", help="draw arrivals and fates anew")
+    parser.add_argument(
+        "--sample", type=_positive, metavar="DT", help="sample the tuples in memory every DT (see --json)"
+    )
+    parser.add_argument("--trace", metavar="FILE", help="write one JSON line a turn; needs a single policy")
+    parser.add_argument("--runner", metavar="NAME", default="inline", help="who does the work: inline (default) or ray")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+
+
+def run(given: argparse.Namespace) -> int:
+    wanted = given.policy or list(DEFAULT)
+    for text in wanted:
+        policy_named(text)  # a typing error in the last of them should not cost the runs before it
+    if given.trace and len(wanted) > 1:
+        raise PolicyError(f"--trace writes the turns of one run: give one --policy, not {len(wanted)}")
+    plan = read_plan(given.plan)
+    runner = _runner(given.runner)
+    runs = [_simulated(plan, text, given, runner) for text in wanted]
+    if given.json:
+        seed = plan.settings.seed if given.seed is None else given.seed
+        print(json.dumps({"plan": given.plan, "seed": seed, "runs": [r.to_json() for r in runs]}, allow_nan=False))
+    else:
+        Console().print(_table(plan, runs))
+    return 0
+
+
+def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Run:
+    if given.trace:
+        folder = Path(given.trace).absolute().parent
+        if not folder.is_dir():
+            raise DsmsError(f"--trace {given.trace}: there is no folder {str(folder)!r}")
+    until = plan.settings.until if given.until is None else given.until
+    with _progress(text, until) as tell:
+        return simulate(
+            plan,
+            text,
+            until=given.until,
+            cut=given.cut,
+            seed=given.seed,
+            sample=given.sample,
+            trace=given.trace,
+            runner=runner,
+            progress=tell,
+        )
+
+
+@contextmanager
+def _progress(text: str, until: float | None) -> Iterator[Callable[[float], None] | None]:
+    """A bar on standard error for people who wait; nothing where nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("t = {task.fields[now]:g}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(text, total=until, now=0.0)
+        yield lambda now: bar.update(task, completed=min(now, until or now), now=now)
+
+
+def _table(plan: Plan, runs: list[Run]) -> Table:
+    table = Table(title=f"{plan.name}: {len(plan.queries)} queries, {len(plan.stations)} operators", box=SIMPLE_HEAD)
+    table.add_column("policy", no_wrap=True)
+    for column in (
+        "memory\nmax",
+        "\nmean",
+        "latency\nmean",
+        "\np99",
+        "stale",
+        "longest\nwait",
+        "results",
+        "turns",
+        "switches",
+    ):
+        table.add_column(column, justify="right", no_wrap=True)
+    for r in runs:
+        table.add_row(
+            r.policy,
+            _figure(r.memory.tuples.max),
+            _figure(r.memory.tuples.mean),
+            _figure(r.latency.mean),
+            _figure(r.latency.p99),
+            "–" if r.staleness.mean is None else f"{r.staleness.mean:.1%}",
+            _figure(r.longest_wait),
+            _figure(r.outputs),
+            f"{r.turns:,}",
+            f"{r.switches:,}",
+        )
+    table.caption = "memory in tuples, times in the plan's unit, stale: share of time a query's output was behind"
+    return table
+
+
+def _figure(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+
+
+def _runner(name: str) -> RunnerFactory | None:
+    if name == "inline":
+        return None
+    points = {point.name: point for point in entry_points(group="dsms.runners")}
+    if name not in points:
+        raise DsmsError(f"no runner {name!r}{existing(name, ['inline', *points])}")
+    try:
+        loaded: Any = points[name].load()
+    except ImportError as error:
+        raise DsmsError(f"runner {name!r} cannot be loaded: {error}; install dsms[{name}]") from None
+    return loaded  # type: ignore[no-any-return]
+
+
+def _names() -> str:
+    return ", ".join(policies())
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value) or value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
+    return value
+
+
+def _positive(text: str) -> float:
+    value = _number(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def _seed(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return value

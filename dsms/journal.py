@@ -1,0 +1,42 @@
+"""What happened, in columns: the engine writes a few numbers an event, measures read thousands of them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+FOLD = 1 << 12  # turns after which the columns are handed on and begun anew, so that no history is kept
+
+
+class Journal:
+    """The latest stretch of a run."""
+
+    __slots__ = (
+        "held", "held_bytes", "instants", "result_arrived", "result_left", "result_query", "segments", "waits"
+    )  # fmt: skip
+
+    def __init__(self) -> None:
+        self.instants: list[float] = []  # at which something changed
+        self.held: list[float] = []  # tuples in memory up to that instant, since the one before
+        self.held_bytes: list[float] = []  # likewise, where tuples differ in size
+        self.segments: list[int] = []  # of each turn, its segment
+        self.waits: list[float] = []  # of each step, how long the first it took had been in the queue
+        self.result_query: list[int] = []  # of each result, its query's place in the plan
+        self.result_arrived: list[float] = []  # when the system first saw what it needed
+        self.result_left: list[float] = []
+
+    def results(self, query: int, now: float, arrivals: Sequence[float]) -> None:
+        """Results have left."""
+        self.result_arrived.extend(arrivals)
+        if len(arrivals) == 1:
+            self.result_query.append(query)
+            self.result_left.append(now)
+        else:
+            self.result_query.extend([query] * len(arrivals))
+            self.result_left.extend([now] * len(arrivals))
+
+    def fold(self, readers: Sequence[Callable[[Journal], None]]) -> None:
+        """Let everyone read it, then begin anew."""
+        for read in readers:
+            read(self)
+        for name in self.__slots__:
+            getattr(self, name).clear()
