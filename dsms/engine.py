@@ -1,4 +1,4 @@
-"""The loop: admit arrivals, choose a segment, grant it a turn, account for what came of it. Only here does time move."""
+"""The loop: admit arrivals, choose a segment, grant it a turn, account for it; only here does time move."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Engine:
         self._in_service = plan.settings.in_service
         self._schedule = Schedule(plan.streams, plan.settings.seed, plan.settings.until if until is None else until)
         self.journal = Journal()
-        sizes = {producer.size for producer in (*plan.streams, *plan.stations)}
+        sizes = {producer.size for producer in plan.producers()}
         self.size = sizes.pop() if len(sizes) == 1 and not self._schedule.sized and plan.abstract else None
         self._sized = self.size is None  # tuples differ in bytes, so those are counted too
         self._cut = cut  # the instant at which everything stops, done or not

@@ -38,7 +38,7 @@ def random_outputs(identity: Identities, selectivity: float, operator: int, seed
     whole = int(selectivity)
     key = np.uint64((operator + seed * 0xA24BAED4963EE407) % 2**64)
     chance = (mix(identity ^ key) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return whole + (chance < selectivity - whole).astype(np.int64)
+    return np.where(chance < selectivity - whole, whole + 1, whole)
 
 
 def spread_outputs(first: int, tuples: int, selectivity: float) -> Counts:

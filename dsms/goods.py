@@ -61,10 +61,7 @@ class Goods:
         started = self.meter()
         made = self.operator.process(batch, port)
         stopped = self.meter()
-        if started is None or stopped is None:
-            cost = self._declared(batch) + startup
-        else:
-            cost = stopped - started
+        cost = self._declared(batch) + startup if started is None or stopped is None else stopped - started
         head = queue[0][0].first("seq") if queue else NOTHING
         gone = made.each("arrived") if self.sink and self._amount(made) else np.empty(0)
         taken, given = self._amount(batch), self._amount(made)

@@ -76,7 +76,8 @@ class SharedBuffer(Buffer):
 
     def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
         super().__init__(readers, size, shared=True)
-        self._pointers = {queue.index: (0, 0.0) for queue in readers}  # tuples and bytes read so far
+        # Of each reader: tuples and bytes read so far.
+        self._pointers: dict[int, tuple[float, float]] = {queue.index: (0, 0.0) for queue in readers}
         self._behind: dict[float, tuple[int, float]] = {0: (len(readers), 0.0)}  # pointer -> readers there, its bytes
         self._low: float = 0
 
@@ -127,7 +128,7 @@ class Ledger:
         self.inputs: list[tuple[Queue, ...]] = []  # by station
         self.held: float = 0  # tuples in memory
         self.held_bytes: float = 0.0  # kept only where tuples differ in size: see Engine
-        waiting: dict[int, list[Queue]] = {id(producer): [] for producer in (*plan.streams, *plan.stations)}
+        waiting: dict[int, list[Queue]] = {id(producer): [] for producer in plan.producers()}
         for station in plan.stations:
             first = len(self.queues)
             ports = tuple(Queue(station, port, first + port, self.changes) for port in range(len(station.inputs)))

@@ -60,7 +60,7 @@ class Plan:
 
     def __post_init__(self) -> None:
         self.stations = in_order(self.stations)
-        for producer in (*self.streams, *self.stations):
+        for producer in self.producers():
             producer.consumers.clear()
         for index, station in enumerate(self.stations):
             station.index = index
@@ -72,6 +72,10 @@ class Plan:
             query.index = index
         for station in self.stations:
             station.sink = not any(consumer.query is station.query for consumer in station.consumers)
+
+    def producers(self) -> list[Stream | Station]:
+        """All that puts tuples out."""
+        return [*self.streams, *self.stations]
 
     @property
     def abstract(self) -> bool:
@@ -88,7 +92,9 @@ class Plan:
     def paths(self) -> list[tuple[Station, ...]]:
         """Every way a tuple may take from a stream to a sink."""
         ways: list[tuple[Station, ...]] = []
-        open_ways = [(s,) for stream in self.streams for s in stream.consumers][::-1]
+        open_ways: list[tuple[Station, ...]] = []
+        for stream in reversed(self.streams):
+            open_ways += [(station,) for station in reversed(stream.consumers)]
         while open_ways:
             way = open_ways.pop()
             if way[-1].sink:
@@ -99,7 +105,7 @@ class Plan:
     def components(self) -> list[list[Station]]:
         """The stations that hang together when directions are ignored, each group in plan order."""
         group = {id(station): {id(station): station} for station in self.stations}
-        for producer in (*self.streams, *self.stations):
+        for producer in self.producers():
             together: list[Station] = [*producer.consumers, *([producer] if isinstance(producer, Station) else [])]
             for station in together[1:]:
                 a, b = sorted((group[id(together[0])], group[id(station)]), key=len)
@@ -150,4 +156,4 @@ def _cycle(stations: Iterable[Station], ordered: Iterable[Station]) -> list[str]
         walked.append(station)
         station = next(p for p in station.inputs if isinstance(p, Station) and id(p) in left)
     # Inputs were followed upstream; people read a cycle the way tuples would go.
-    return [s.name for s in (walked[walked.index(station) :] + [station])[::-1]]
+    return [s.name for s in [*walked[walked.index(station) :], station][::-1]]

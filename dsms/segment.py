@@ -22,7 +22,7 @@ class Share(NamedTuple):
 
 
 class Segment:
-    """What a policy schedules; its state (backlog, oldest tuple) is kept by the ledger, its figures by the statistics."""
+    """What a policy schedules; its backlog is kept by the ready order, its figures by the statistics."""
 
     __slots__ = (
         "freed",
@@ -67,7 +67,7 @@ class Segment:
         return [station.name for station in self.stations]
 
     def start(self) -> Queue:
-        """The queue that a turn begins with: the one whose head is the oldest; on a path that is the last one filled."""
+        """The queue that a turn begins with: the one whose head is the oldest; on a path, the furthest down."""
         if self.only is not None:
             return self.only
         first = self.queues[0]

@@ -40,7 +40,9 @@ class Settings:
             if key not in names:
                 raise PlanError(f"no setting {key!r}{existing(key, names)}", key)
             _check(key, value)
-        return cls(**{k: float(v) if k in ("slice", "until", "window", "history") else v for k, v in table.items()})
+        given: dict[str, Any] = dict(table)
+        given.update((key, float(given[key])) for key in ("slice", "until", "window", "history") if key in given)
+        return cls(**given)
 
     @property
     def fractional(self) -> bool:

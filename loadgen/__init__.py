@@ -1,0 +1,1 @@
+"""The bursty load for a running system, generated with Spark."""

@@ -25,6 +25,7 @@ from dsms.policies.registry import policies, policy_named
 from dsms.simulate import Run, simulate
 
 DEFAULT = ("fifo",)
+COLUMNS = ("memory max", "mean", "latency", "p99", "stale", "wait", "results", "turns", "switches")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -59,7 +60,9 @@ def run(given: argparse.Namespace) -> int:
         seed = plan.settings.seed if given.seed is None else given.seed
         print(json.dumps({"plan": given.plan, "seed": seed, "runs": [r.to_json() for r in runs]}, allow_nan=False))
     else:
-        Console().print(_table(plan, runs))
+        console = Console()
+        console.width = max(console.width, 110)  # a narrow window wraps whole lines rather than every column
+        console.print(_table(plan, runs))
     return 0
 
 
@@ -103,17 +106,7 @@ def _progress(text: str, until: float | None) -> Iterator[Callable[[float], None
 def _table(plan: Plan, runs: list[Run]) -> Table:
     table = Table(title=f"{plan.name}: {len(plan.queries)} queries, {len(plan.stations)} operators", box=SIMPLE_HEAD)
     table.add_column("policy", no_wrap=True)
-    for column in (
-        "memory\nmax",
-        "\nmean",
-        "latency\nmean",
-        "\np99",
-        "stale",
-        "longest\nwait",
-        "results",
-        "turns",
-        "switches",
-    ):
+    for column in COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
     for r in runs:
         table.add_row(
@@ -128,7 +121,10 @@ def _table(plan: Plan, runs: list[Run]) -> Table:
             f"{r.turns:,}",
             f"{r.switches:,}",
         )
-    table.caption = "memory in tuples, times in the plan's unit, stale: share of time a query's output was behind"
+    table.caption = (
+        "memory in tuples; times in the plan's unit; stale: mean share of time a query's output was behind;\n"
+        "wait: longest a tuple stood in one queue; switches: turns that went to another segment than the one before"
+    )
     return table
 
 

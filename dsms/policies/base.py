@@ -33,3 +33,4 @@ class Policy(ABC):
 
     def served(self, segment: Segment) -> None:
         """The segment has been chosen."""
+        return

@@ -79,7 +79,7 @@ class BatchRunner(Runner):
         return int(step[2]) if self._grain == 1 and not self.plan.settings.fractional else 1
 
     def waiting_since(self) -> float:
-        return min(host.waiting_since() for host in self._hosts)
+        return float(min(host.waiting_since() for host in self._hosts))
 
     def _goods(self, station: Station) -> Goods:
         return Goods(

@@ -1,0 +1,40 @@
+"""The seam: the same engine with its operators as Ray actors takes the same turns as `dsms sim`."""
+
+from __future__ import annotations
+
+import pytest
+
+import dsms
+from actors.runner import ActorRunner
+from actors.station import Station
+from dsms.batch import Batch
+from dsms.goods import Goods
+from dsms.operators import Abstract
+
+pytestmark = pytest.mark.ray
+
+
+@pytest.mark.parametrize("policy", ["fifo", "greedy", "mtiq", "rr-query"])
+@pytest.mark.parametrize("plan", ["chain-example", "fork"])
+def test_actors_take_the_turns_that_dsms_sim_takes(ray_cluster, plans, tmp_path, plan, policy):
+    inline = dsms.simulate(plans / f"{plan}.toml", policy, trace=tmp_path / "inline.jsonl")
+    actors = dsms.simulate(plans / f"{plan}.toml", policy, trace=tmp_path / "actors.jsonl", runner=ActorRunner)
+    assert (tmp_path / "actors.jsonl").read_bytes() == (tmp_path / "inline.jsonl").read_bytes()
+    assert actors == inline
+
+
+def test_the_actors_are_gone_after_the_run(ray_cluster, plans):
+    from ray.util.state import list_actors
+
+    dsms.simulate(plans / "fork.toml", "fifo", runner=ActorRunner)
+    assert [a for a in list_actors() if a.state == "ALIVE"] == []
+
+
+def test_the_plain_station_needs_no_cluster():
+    goods = Goods("o", Abstract(cost=2.0, selectivity=1.0, name="q.o"), 1, (1.0,), 1.0, sink=True)
+    station = Station(goods)
+    station.put(0, Batch.of(identity=[1, 2, 3], seq=[7, 8, 9], arrived=[0.0, 0.0, 1.0]), since=1.0)
+    outcome, made = station.work(0, startup=0.5, most=2)
+    assert (outcome.taken, outcome.made, outcome.cost, outcome.head) == (2, 2, 4.5, 9)
+    assert len(made) == 2
+    assert outcome.gone.tolist() == [0.0, 0.0]

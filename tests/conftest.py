@@ -1,0 +1,27 @@
+"""What tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+PLANS = Path(__file__).parent / "plans"
+
+
+@pytest.fixture(scope="session")
+def plans() -> Path:
+    """The folder of example plans."""
+    return PLANS
+
+
+@pytest.fixture(scope="session")
+def ray_cluster():
+    """One small Ray for all tests that need one."""
+    import ray
+
+    from actors.runner import LOCAL
+
+    ray.init(**LOCAL)
+    yield ray
+    ray.shutdown()
