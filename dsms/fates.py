@@ -45,4 +45,5 @@ def spread_outputs(first: int, tuples: int, selectivity: float) -> Counts:
     """How many outputs each of the tuples first, first+1, … gives: ⌊(n+1)s⌋ − ⌊ns⌋, every 1/s-th passes."""
     # A selectivity such as 0.1 is not exact in binary: without the nudge the tenth tuple may come out as the eleventh.
     passed = np.floor(np.arange(first, first + tuples + 1) * selectivity + 1e-9)
-    return np.diff(passed).astype(np.int64)
+    counts: Counts = np.diff(passed).astype(np.int64)
+    return counts

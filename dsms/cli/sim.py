@@ -1,4 +1,10 @@
-"""Run a plan in virtual time under one or more policies and compare them."""
+"""Run a plan in virtual time under one or more policies and compare them.
+
+Columns: memory max, mean: tuples in the queues; latency, p99: from the moment all that a result needs is in the system
+to the result; stale: share of time a query's output was behind its input, mean over queries; wait: the longest any
+tuple stood in one queue; results: how many left; turns: how often the scheduler chose; switches: how often it chose
+another segment than the time before.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +110,8 @@ def _progress(text: str, until: float | None) -> Iterator[Callable[[float], None
 
 
 def _table(plan: Plan, runs: list[Run]) -> Table:
-    table = Table(title=f"{plan.name}: {len(plan.queries)} queries, {len(plan.stations)} operators", box=SIMPLE_HEAD)
+    counts = f"queries: {len(plan.queries)}, operators: {len(plan.stations)}"
+    table = Table(title=f"{plan.name} ({counts})", box=SIMPLE_HEAD)
     table.add_column("policy", no_wrap=True)
     for column in COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
@@ -121,10 +128,7 @@ def _table(plan: Plan, runs: list[Run]) -> Table:
             f"{r.turns:,}",
             f"{r.switches:,}",
         )
-    table.caption = (
-        "memory in tuples; times in the plan's unit; stale: mean share of time a query's output was behind;\n"
-        "wait: longest a tuple stood in one queue; switches: turns that went to another segment than the one before"
-    )
+    table.caption = "memory in tuples, times in the plan's unit; `dsms sim --help` explains the columns"
     return table
 
 

@@ -1,0 +1,74 @@
+"""Whatever the README shows is run."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import dsms
+from dsms.cli import main
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.M | re.S)
+COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if "dsms sim" in line]
+PLANS = re.findall(r"\(`(tests/plans/[\w-]+\.toml)`\):\n\n```toml\n(.*?)^```", README, flags=re.M | re.S)
+
+
+@pytest.mark.parametrize(("file", "shown"), PLANS, ids=[file for file, _ in PLANS])
+def test_the_plans_shown_are_the_plans_that_are_there_and_they_run(file, shown):
+    assert (ROOT / file).read_text(encoding="utf-8") == shown
+    assert dsms.simulate(ROOT / file, "fifo").outputs > 0
+
+
+def test_a_path_a_fork_a_join_and_a_multi_query_plan_are_shown():
+    assert [Path(file).stem for file, _ in PLANS] == ["path", "fork", "join", "queries"]
+
+
+@pytest.mark.parametrize("line", [line for line in COMMANDS if "ray" not in line])
+def test_the_commands_shown_work(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    words = shlex.split(line.replace("/tmp/", f"{tmp_path}/"))
+    assert main(words[1:]) == 0
+    assert capsys.readouterr().out
+
+
+def test_the_python_shown_works(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    code = next(text for kind, text in BLOCKS if kind == "python" and "dsms.simulate" in text)
+    exec(code, {})
+    assert capsys.readouterr().out
+
+
+def test_the_policy_shown_is_short_and_runs(plans, tmp_path, monkeypatch):
+    code = next(text for kind, text in BLOCKS if kind == "python" and "class WeightedRate" in text)
+    assert len(code.splitlines()) < 40
+    (tmp_path / "weighted_rate.py").write_text(code, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    policy = importlib.import_module("weighted_rate").WeightedRate
+    run = dsms.simulate(plans / "queries.toml", policy(power=2.0))
+    assert run.policy == "weighted-rate"
+    assert run.outputs == dsms.simulate(plans / "queries.toml", "fifo").outputs
+    assert run.turns < dsms.simulate(plans / "queries.toml", "fifo").turns  # a turn is a whole query
+
+
+def test_the_demo_shows_what_make_demo_prints(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    command = re.search(r"dsms (sim .*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M)
+    assert command is not None
+    assert main(shlex.split(command[1])) == 0
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    shown = next(text for kind, text in BLOCKS if kind == "text" and "policy" in text)
+    for line in shown.splitlines():
+        assert " ".join(line.split()) in printed or set(line.strip()) == {"─"}
+
+
+def test_every_policy_and_every_kind_of_arrivals_is_documented():
+    from dsms.arrivals import KINDS
+
+    for name in (*dsms.policies(), *KINDS):
+        assert f"`{name}`" in README
