@@ -142,9 +142,11 @@ def _floats(value: object, key: str) -> Floats:
 
 
 def _refuse_faults(columns: Mapping[str, Floats], error: Callable[[str, int, str], PlanError]) -> None:
-    """Refuse instants that go back, negative costs and sizes not above 0."""
+    """Refuse instants before 0 or that go back, negative costs and sizes not above 0."""
     for name, values in columns.items():
         if name == "at":
+            if len(values) and values[0] < 0:
+                raise error(name, 0, f"{float(values[0])!r} given; time begins at 0")
             for index in np.flatnonzero(values[1:] < values[:-1]) + 1:
                 before, value = values[index - 1 : index + 1].tolist()
                 raise error(name, int(index), f"{value!r} given after {before!r}; instants in ascending order wanted")

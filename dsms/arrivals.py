@@ -64,4 +64,7 @@ def arrivals_from(table: Mapping[str, object], *, seed: int, folder: Path = Path
     read.refuse_unknown(["kind", *kind.keys.split()])
     process = kind.build(read, read.whole("seed", seed))
     count = read.whole("count", sys.maxsize, least=1)
-    return process.limited(read.number("start", 0.0), count, read.number("until", math.inf))
+    start = read.number("start", 0.0)
+    if start < 0:
+        raise PlanError(f"{start!r} given; time begins at 0", "start")
+    return process.limited(start, count, read.number("until", math.inf))

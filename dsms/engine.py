@@ -9,7 +9,7 @@ from dsms.batch import Batch
 from dsms.clock import Clock, VirtualClock
 from dsms.errors import PlanError, existing
 from dsms.journal import FOLD, Journal
-from dsms.ledger import Ledger
+from dsms.ledger import Ledger, Queue
 from dsms.observers import EVENTS, Observer, listeners
 from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
@@ -19,6 +19,7 @@ from dsms.schedule import Chunk, Schedule
 from dsms.segment import Segment, Share
 from dsms.statistics import KINDS
 
+ONE = Share(1, math.inf)
 RunnerFactory = Callable[[Plan, Ledger, Clock], Runner]
 
 
@@ -40,6 +41,7 @@ class Engine:
         self.clock = clock or VirtualClock()
         self.ledger = Ledger(plan)
         self.runner = (runner or inline_runner(plan))(plan, self.ledger, self.clock)
+        self._work = self.runner.work
         self.statistics = KINDS[plan.settings.statistics](plan)
         self.admitted = 0
         self._in_service = plan.settings.in_service
@@ -76,7 +78,11 @@ class Engine:
         if self._served is not None:
             self._served(segment)
         share = segment.limit if self._share is None else self._within(self._share(segment), segment.limit)
-        self._account(now, segment, self.runner.run(segment, share, now))
+        if share is ONE and segment.only is not None:  # by far the most turns of a simulation
+            steps = [self._work(segment.only, now, segment.startup, 1)]
+        else:
+            steps = self.runner.run(segment, share, now)
+        self._account(now, segment, steps)
         return True
 
     def swap(self, policy: Policy) -> None:
@@ -136,7 +142,7 @@ class Engine:
         if self.plan.settings.fractional:  # there `take` is how much one run takes, and a turn is one run
             take = None
         if time is None:
-            return Share(take or 1, math.inf)
+            return Share(take, math.inf) if take else ONE
         return Share(take or math.inf, time)
 
     def _within(self, wanted: Share | None, limit: Share) -> Share:
@@ -147,20 +153,17 @@ class Engine:
 
     def _account(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """Let the turn's time pass, step by step, and write down what changed when."""
-        ledger, journal, sized, now = self.ledger, self.journal, self._sized, start
-        freed_bytes = made_bytes = 0.0
+        ledger, journal, now = self.ledger, self.journal, start
         for queue, taken, made, cost, since, gone, sizes in steps:
-            journal.waits.append(now - since)
-            freed, buffer, outlet = taken, queue.buffer, queue.outlet
-            if sized:
-                taken_bytes, made_bytes = sizes or (taken * buffer.size, made * outlet.size)
-                freed, freed_bytes = buffer.release(queue, taken, taken_bytes)
-            elif buffer.shared:
-                freed, _ = buffer.release(queue, taken, 0.0)
+            if now - since > journal.longest_wait:
+                journal.longest_wait = now - since
+            if self._sized:
+                taken, made_bytes, freed_bytes = self._weigh(queue, taken, made, sizes)
+            elif queue.shared:
+                taken, _ = queue.buffer.release(queue, taken, 0.0)
             if not self._in_service:
-                ledger.held -= freed
-                ledger.held_bytes -= freed_bytes
-                freed = freed_bytes = 0
+                ledger.held -= taken
+                taken = 0
             now = self.clock.spend(cost)
             if self._next_event < now:
                 self._admit(now, inclusive=False)
@@ -171,10 +174,10 @@ class Engine:
             journal.held.append(ledger.held)
             for tell in self._on_elapse:
                 tell(now)
-            ledger.held += made * outlet.copies - freed
-            if sized:
+            ledger.held += made * queue.copies - taken
+            if self._sized:
                 journal.held_bytes.append(ledger.held_bytes)
-                ledger.held_bytes += made_bytes * outlet.copies - freed_bytes
+                ledger.held_bytes += made_bytes - freed_bytes
             if len(gone):
                 journal.results(queue.station.query.index, now, gone)
         if not steps:
@@ -184,6 +187,17 @@ class Engine:
             tell(start, segment, steps)
         if len(journal.segments) == FOLD:
             journal.fold(self._on_read)
+
+    def _weigh(
+        self, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None
+    ) -> tuple[float, float, float]:
+        """Where tuples differ in size: the tuples freed, the bytes made, and the bytes freed when the step is done."""
+        taken_bytes, made_bytes = sizes or (taken * queue.buffer.size, made * queue.outlet.size)
+        freed, freed_bytes = queue.buffer.release(queue, taken, taken_bytes)
+        if not self._in_service:
+            self.ledger.held_bytes -= freed_bytes
+            freed_bytes = 0.0
+        return freed, made_bytes * queue.copies, freed_bytes
 
     def _admit(self, limit: float, inclusive: bool) -> None:
         """Admit what has arrived before `limit` (or also at it), each at its own instant."""

@@ -10,16 +10,15 @@ FOLD = 1 << 12  # turns after which the columns are handed on and begun anew, so
 class Journal:
     """The latest stretch of a run."""
 
-    __slots__ = (
-        "held", "held_bytes", "instants", "result_arrived", "result_left", "result_query", "segments", "waits"
-    )  # fmt: skip
+    COLUMNS = ("held", "held_bytes", "instants", "result_arrived", "result_left", "result_query", "segments")
+    __slots__ = (*COLUMNS, "longest_wait")
 
     def __init__(self) -> None:
+        self.longest_wait = 0.0  # of any tuple in a queue, in the whole run
         self.instants: list[float] = []  # at which something changed
         self.held: list[float] = []  # tuples in memory up to that instant, since the one before
         self.held_bytes: list[float] = []  # likewise, where tuples differ in size
         self.segments: list[int] = []  # of each turn, its segment
-        self.waits: list[float] = []  # of each step, how long the first it took had been in the queue
         self.result_query: list[int] = []  # of each result, its query's place in the plan
         self.result_arrived: list[float] = []  # when the system first saw what it needed
         self.result_left: list[float] = []
@@ -38,5 +37,5 @@ class Journal:
         """Let everyone read it, then begin anew."""
         for read in readers:
             read(self)
-        for name in self.__slots__:
+        for name in self.COLUMNS:
             getattr(self, name).clear()

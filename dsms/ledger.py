@@ -16,18 +16,21 @@ class Queue:
     """One input of one station: a reader of its producer's buffer."""
 
     __slots__ = (
-        "buffer", "changed", "changes", "count", "counted", "goods", "index", "oldest", "outlet",
-        "port", "segments", "station",
+        "buffer", "changed", "changes", "copies", "count", "counted", "goods", "index", "oldest", "outlet",
+        "port", "segments", "shared", "sole", "station",
     )  # fmt: skip
 
     def __init__(self, station: Station, port: int, index: int, changes: list[Queue]) -> None:
         self.station, self.port, self.index = station, port, index
         self.buffer: Buffer  # where its tuples come from; set when the buffers are made
         self.outlet: Buffer  # where what its station makes of them goes
+        self.shared = False  # whether others read the same buffer
+        self.copies = 0  # of what is made of its tuples
         self.goods: Any = None  # whatever its runner keeps with it
         self.count: float = 0
         self.oldest: float = NOTHING  # sequence number of its head
         self.segments: list[Segment] = []  # those that take from it
+        self.sole: Segment | None = None  # the one segment that takes from it, and from nothing else
         self.counted: float = 0  # of its tuples, those that its segments' backlogs include already
         self.changed = False  # since the last decision; then it stands in `changes`, the ledger's list of all such
         self.changes = changes
@@ -147,6 +150,7 @@ class Ledger:
         self.outlets = [buffer_of(station) for station in plan.stations]
         for queue in self.queues:
             queue.outlet = self.outlets[queue.station.index]
+            queue.shared, queue.copies = queue.buffer.shared, queue.outlet.copies
 
     def bind(self, segments: Sequence[Segment]) -> None:
         """Let these segments be the ones whose backlog is kept."""
@@ -160,6 +164,8 @@ class Ledger:
                 queue.segments.append(segment)
         self.changes.clear()
         for queue in self.queues:
+            alone = len(queue.segments) == 1 and queue.segments[0].only is queue
+            queue.sole = queue.segments[0] if alone else None
             queue.counted = 0
             queue.changed = True
             self.changes.append(queue)

@@ -39,10 +39,10 @@ class Memory(Observer):
     def read(self, journal: Journal) -> None:
         if not journal.instants:
             return
-        spans = np.diff(np.array(journal.instants), prepend=self._last)
+        spans = np.diff(_column(journal.instants), prepend=self._last)
         self._last = journal.instants[-1]
-        tuples = np.array(journal.held, dtype=np.float64)
-        held_bytes = np.array(journal.held_bytes) if self._size is None else tuples * self._size
+        tuples = _column(journal.held)
+        held_bytes = _column(journal.held_bytes) if self._size is None else tuples * self._size
         lasting = spans > 0  # what lasts no time was never held
         self.tuples_integral += float((tuples * spans).sum())
         self.bytes_integral += float((held_bytes * spans).sum())
@@ -94,7 +94,7 @@ class Turns(Observer):
         self.switches += int(np.count_nonzero(np.diff(segments, prepend=before)))
         self.count += len(segments)
         self._last = int(segments[-1])
-        self.longest_wait = max(self.longest_wait, max(journal.waits))
+        self.longest_wait = journal.longest_wait
 
 
 class Results(Observer):
@@ -111,7 +111,7 @@ class Results(Observer):
 
     def read(self, journal: Journal) -> None:
         whose = np.array(journal.result_query, dtype=np.int64)
-        left, arrived = np.array(journal.result_left), np.array(journal.result_arrived)
+        left, arrived = _column(journal.result_left), _column(journal.result_arrived)
         self.latencies.frombytes((left - arrived).tobytes())
         by_query = np.argsort(whose, kind="stable")
         bounds = np.searchsorted(whose[by_query], np.arange(len(self.queries) + 1))
@@ -129,6 +129,10 @@ class Results(Observer):
         values = np.array(self.latencies)
         p50, p99 = np.quantile(values, (0.5, 0.99))
         return {"mean": float(values.mean()), "p50": float(p50), "p99": float(p99), "max": float(values.max())}
+
+
+def _column(values: list[float]) -> NDArray[np.float64]:
+    return np.fromiter(values, np.float64, len(values))
 
 
 class QueryResults:

@@ -57,7 +57,20 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
     reader = _Reader(streams)
     for name, query in queries.items():
         reader.query(name, _table(query, f"queries.{name}"))
-    return Plan(list(streams.values()), reader.stations(), reader.queries, settings, file)
+    plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file)
+    _check_carried(plan)
+    return plan
+
+
+def _check_carried(plan: Plan) -> None:
+    """Costs that a stream carries for one operator must mean one that there is."""
+    names = [station.name for station in plan.stations]
+    for stream in plan.streams:
+        for column in stream.arrivals(0).carries if stream.arrivals else ():
+            kind, _, operator = column.partition(".")
+            if kind == "cost" and operator and operator not in names:
+                where = f"streams.{stream.name}.arrivals.{column}"
+                raise PlanError(f"costs for {operator!r}: no such operator{existing(operator, names)}", where)
 
 
 def _stream(name: str, given: Any, folder: Path) -> Stream:

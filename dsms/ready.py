@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
-from dsms.ledger import NOTHING, Ledger
+from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.policies.base import Policy
 from dsms.segment import Segment
 
@@ -21,7 +21,9 @@ class ReadyOrder:
     def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger) -> None:
         self.policy, self.segments = policy, segments
         self._changes = ledger.changes
+        self._dynamic = policy.dynamic
         self._heap: list[Any] = []
+        self._most = 64 + 4 * len(segments)  # entries: more than that are mostly out of date
         downstream = sorted(segments, key=lambda s: (-s.stations[0].depth, s.stations[0].index, s.index))
         for order, segment in enumerate(downstream):
             segment.order = order
@@ -31,14 +33,24 @@ class ReadyOrder:
 
     def first(self) -> Segment | None:
         """The segment of the highest priority that has work; ties go to the oldest tuple, then further downstream."""
-        if self._changes:
-            self._catch_up()
+        for queue in self._changes:
+            queue.changed = False
+            segment = queue.sole
+            if segment is None:
+                self._note(queue)
+            elif queue.oldest == NOTHING:
+                queue.count = segment.pending = 0  # exactly, whatever fractions added up to
+                segment.ranked = None
+            else:
+                segment.pending = queue.count
+                self._rank(segment, queue.oldest)
+        self._changes.clear()
         heap = self._heap
         while heap:
             entry = heap[0]
-            segment: Segment = entry[3]
-            if segment.ranked is entry:
-                return segment
+            first: Segment = entry[3]
+            if first.ranked is entry:
+                return first
             heappop(heap)  # out of date
         return None
 
@@ -49,36 +61,35 @@ class ReadyOrder:
         for queue in segment.queues:
             queue.put(0, queue.oldest)
 
-    def _catch_up(self) -> None:
-        """Bring the backlog of the segments whose queues changed up to date, and rank them anew."""
-        policy, dynamic, heap = self.policy, self.policy.dynamic, self._heap
-        for queue in self._changes:
-            queue.changed = False
-            if queue.oldest == NOTHING:
-                queue.count = 0  # exactly, whatever fractions added up to
-                if queue.counted == 0:
-                    continue  # filled and emptied within a turn
-            moved, queue.counted = queue.count - queue.counted, queue.count
-            for segment in queue.segments:
-                if segment.only is not None:
-                    segment.pending, oldest = queue.count, queue.oldest
-                else:
-                    segment.pending += moved
-                    oldest = segment.start().oldest
-                old = segment.ranked
-                if oldest == NOTHING:
-                    segment.ranked = None
-                    continue
-                if dynamic:
-                    segment.priority = policy.priority(segment)
-                elif old is not None and old[1] == oldest:
-                    continue  # its head is the same, so is its rank
-                segment.ranked = entry = (-segment.priority, oldest, segment.order, segment)
-                if heap and heap[0] is old:
-                    heapreplace(heap, entry)  # the segment that ran last is still on top
-                else:
-                    heappush(heap, entry)
-        self._changes.clear()
-        if len(heap) > 64 + 4 * len(self.segments):
-            self._heap = [segment.ranked for segment in self.segments if segment.ranked is not None]
-            heapify(self._heap)
+    def _rank(self, segment: Segment, oldest: float) -> None:
+        """Enter a segment that has work under its present priority."""
+        old = segment.ranked
+        if self._dynamic:
+            segment.priority = self.policy.priority(segment)
+        elif old is not None and old[1] == oldest:
+            return  # its head is the same, so is its rank
+        segment.ranked = entry = (-segment.priority, oldest, segment.order, segment)
+        heap = self._heap
+        if heap and heap[0] is old:
+            heapreplace(heap, entry)  # the segment that ran last is still on top
+            return
+        heappush(heap, entry)
+        if len(heap) > self._most:
+            heap[:] = [segment.ranked for segment in self.segments if segment.ranked is not None]
+            heapify(heap)
+
+    def _note(self, queue: Queue) -> None:
+        """Bring up to date the segments that take from this queue and from others, or share it."""
+        if queue.oldest == NOTHING:
+            queue.count = 0
+            if queue.counted == 0:
+                return  # filled and emptied within a turn
+        moved, queue.counted = queue.count - queue.counted, queue.count
+        for segment in queue.segments:
+            segment.pending += moved
+            oldest = segment.start().oldest
+            if oldest == NOTHING:
+                segment.pending = 0
+                segment.ranked = None
+            else:
+                self._rank(segment, oldest)

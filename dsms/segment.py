@@ -38,6 +38,7 @@ class Segment:
         "ranked",
         "selectivity",
         "serial",
+        "startup",
         "stations",
         "weight",
     )
@@ -45,6 +46,7 @@ class Segment:
     def __init__(self, stations: tuple[Station, ...], weight: float = 1.0) -> None:
         self.stations = stations
         self.weight = weight
+        self.startup = stations[0].operator.startup
         self.queues: tuple[Queue, ...] = ()
         self.pending: float = 0  # tuples in its queues
         self.oldest: float = 0  # sequence number of the oldest of them

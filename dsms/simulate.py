@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import math
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -129,13 +130,25 @@ def simulate(
         stop = until if cut and until is not None else math.inf
         engine = Engine(plan, chosen, runner=runner, observers=watching, until=until, cut=stop)
         stack.callback(engine.runner.close)
-        _drive(engine, progress)
+        with _rarely_collecting():
+            _drive(engine, progress)
         elapsed = stop if cut else engine.clock.now()
         engine.finish(elapsed)
         if cut:
             _close(engine, results, turns, elapsed)
     text = policy if isinstance(policy, str) else policy.name
     return _figures(text, engine, elapsed, memory, turns, results, amounts, samples)
+
+
+@contextmanager
+def _rarely_collecting() -> Iterator[None]:
+    """The loop makes many tuples and no cycles: looking for some every 700 tuples would only cost time."""
+    before = gc.get_threshold()
+    gc.set_threshold(100_000, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:

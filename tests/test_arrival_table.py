@@ -88,6 +88,8 @@ ERRORS: list[tuple[dict[str, object], str]] = [
         {"kind": "piecewise", "rates": [1], "order": "cycles"},
         "order: 'cycles' given, which is none of those known (did you mean 'cycle'?); there are ['cycle', 'random']",
     ),
+    ({"kind": "list", "at": [-1, 2]}, "at[0]: -1.0 given; time begins at 0"),
+    ({"kind": "poisson", "rate": 1, "start": -2}, "start: -2.0 given; time begins at 0"),
     ({"kind": "list", "at": [0, 2, 1, 0]}, "at[2]: 1.0 given after 2.0; instants in ascending order wanted"),
     ({"kind": "list", "at": [0, "1"]}, "at[1]: '1' given; a finite number wanted"),
     ({"kind": "list", "at": [False]}, "at[0]: False given; a finite number wanted"),

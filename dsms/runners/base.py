@@ -45,9 +45,6 @@ class Runner(ABC):
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         """Take at most this share through the segment, each tuple as far as it goes before the next is begun."""
-        start = segment.only
-        if start is not None and share.tuples == 1:
-            return [self.work(start, now, start.station.operator.startup, 1)]
         start = segment.start()
         inside = {queue.index for queue in segment.queues}
         steps: list[Step] = []

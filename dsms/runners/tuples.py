@@ -37,7 +37,7 @@ class Flow(NamedTuple):
 class Line:
     """A queue's tuples and all that is needed to work on the next of them without looking anything up."""
 
-    __slots__ = ("cost", "costs", "fates", "outlets", "sink", "size", "size_out", "sizes", "tuples")
+    __slots__ = ("carried", "cost", "costs", "fates", "outlets", "sink", "size", "size_out", "sizes", "tuples")
 
     def __init__(self, queue: Queue, outlets: tuple[Queue, ...]) -> None:
         operator = queue.station.operator
@@ -50,8 +50,9 @@ class Line:
         # What each tuple will put out, by its key; None: itself, always.
         passes = operator.selectivity == 1 and len(queue.station.inputs) == 1
         self.fates: dict[int, tuple[int, ...]] | None = None if passes else {}
-        self.costs: dict[int, float] | None = None  # where the stream carries them: times the declared cost
-        self.sizes: dict[int, float] | None = None  # where the stream carries them
+        self.carried = False  # whether the stream says something of its tuples:
+        self.costs: dict[int, float] = {}  # what to multiply the declared cost by
+        self.sizes: dict[int, float] = {}
 
 
 class TupleRunner(Runner):
@@ -116,9 +117,11 @@ class TupleRunner(Runner):
         tuples, fates = line.tuples, line.fates
         seq, key, arrived, since = tuples.popleft()
         children = (key,) if fates is None else fates.pop(key, ())
-        made, cost = len(children), line.cost + startup
-        if line.costs is not None:
+        made, cost, sizes = len(children), line.cost + startup, None
+        if line.carried:
             cost = line.cost * line.costs.pop(key, 1.0) + startup
+            size = line.sizes.pop(key, line.size)
+            sizes = size, made * (line.size_out or size)
         queue.count -= 1  # Queue.take, written out: this is done for every tuple
         queue.oldest = tuples[0][0] if tuples else NOTHING
         if not queue.changed:
@@ -130,10 +133,6 @@ class TupleRunner(Runner):
                 for child in children:
                     outlet.goods.tuples.append((seq, child, arrived, done))
                 outlet.put(made, seq)
-        sizes = None
-        if line.sizes is not None:
-            size = line.sizes.pop(key, line.size)
-            sizes = size, made * (line.size_out or size)
         return queue, 1, made, cost, since, (arrived,) * made if line.sink else (), sizes
 
     def waiting_since(self) -> float:
@@ -191,9 +190,8 @@ def _note(line: Line, port: int, flow: Flow, station: str) -> None:
     for table, column in (("costs", costs), ("sizes", flow.columns.get("size"))):
         if column is not None:
             mine = flow.port == port
-            noted = getattr(line, table) or {}
-            noted.update(zip(flow.key[mine].tolist(), column[mine].tolist(), strict=True))
-            setattr(line, table, noted)
+            getattr(line, table).update(zip(flow.key[mine].tolist(), column[mine].tolist(), strict=True))
+            line.carried = True
 
 
 def _decide(line: Line, flow: Flow, mine: Numbers, counts: Numbers, keys: Numbers) -> None:
