@@ -33,6 +33,8 @@ class Batch:
         attributes = {n: np.asarray(v) if isinstance(v, list | tuple) else v for n, v in attributes.items()}
         varied = {n: v for n, v in attributes.items() if isinstance(v, np.ndarray)}
         lengths = {name: len(values) for name, values in (arrays | varied).items()}
+        if lengths and "rows" in attributes:
+            lengths["rows"] = attributes["rows"]
         if len(set(lengths.values())) > 1:
             raise ValueError(f"columns of one batch differ in length: {lengths}")
         attributes.setdefault("rows", next(iter(lengths.values()), 0))
@@ -65,6 +67,11 @@ class Batch:
         """The attribute summed over the rows."""
         value = getattr(self, name)
         return float(value.sum()) if isinstance(value, np.ndarray) else value * self.rows
+
+    def memory(self) -> float:
+        """Its bytes: of its columns where it has some, else what its abstract tuples are said to be."""
+        columns = [column for name, column in self.columns.items() if "." not in name]  # cost.OPERATOR is not data
+        return float(sum(column.nbytes for column in columns)) if columns else self.total("size")
 
     def records(self) -> list[dict[str, Any]]:
         """The columns as a list of rows: for tests and for people, not for speed."""

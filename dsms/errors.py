@@ -27,6 +27,10 @@ class PolicyError(DsmsError):
     """A policy text that names nothing, or a parameter out of its range."""
 
 
+class OperatorError(Exception):
+    """An operator's own code failed while it ran."""
+
+
 def existing(given: str, names: Iterable[str]) -> str:
     """The tail of every "no such name" message: the nearest name, and all there are."""
     known = sorted(names)

@@ -10,8 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dsms.batch import Batch, Column
+from dsms.errors import OperatorError
 from dsms.ledger import NOTHING
-from dsms.operators import Abstract, Operator
+from dsms.operators import Operator
 
 
 class Outcome(NamedTuple):
@@ -59,7 +60,7 @@ class Goods:
             batch, rest = batch.cut(int(most))
             queue.appendleft((rest, since))
         started = self.meter()
-        made = self.operator.process(batch, port)
+        made = self._processed(batch, port)
         stopped = self.meter()
         cost = self._declared(batch) + startup if started is None or stopped is None else stopped - started
         head = queue[0][0].first("seq") if queue else NOTHING
@@ -72,15 +73,17 @@ class Goods:
     def waiting_since(self) -> float:
         return min((queue[0][1] for queue in self._queues if queue), default=NOTHING)
 
+    def _processed(self, batch: Batch, port: int) -> Batch:
+        try:
+            return self.operator.process(batch, port)
+        except Exception as error:
+            raise OperatorError(f"operator {self.name!r} raised {type(error).__name__}: {error}") from error
+
     def _amount(self, batch: Batch) -> float:
         return batch.total("size") if self.fractional else len(batch)
 
     def _bytes(self, batch: Batch, size: float) -> float:
-        if self.fractional:
-            return batch.total("size") * size
-        if isinstance(self.operator, Abstract):
-            return batch.total("size")
-        return float(sum(column.nbytes for column in batch.columns.values()))
+        return batch.total("size") * size if self.fractional else batch.memory()
 
     def _declared(self, batch: Batch) -> float:
         if self.fractional:

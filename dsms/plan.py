@@ -70,6 +70,7 @@ class Plan:
             station.size = station.operator.size or station.inputs[0].size
         for index, query in enumerate(self.queries):
             query.index = index
+            query.stations.sort(key=lambda station: station.index)
         for station in self.stations:
             station.sink = not any(consumer.query is station.query for consumer in station.consumers)
 

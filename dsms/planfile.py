@@ -6,6 +6,7 @@ import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from functools import partial
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def read_plan(path: str | Path) -> Plan:
     """The plan in this file."""
     path = Path(path)
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise PlanError(f"cannot be read: {error.strerror}", file=str(path)) from None
     except UnicodeDecodeError as error:
@@ -54,7 +55,7 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
     queries = _table(table.get("queries", {}), "queries")
     if not queries:
         raise PlanError("there is no query: a plan needs at least one [queries.NAME]", "queries")
-    reader = _Reader(streams)
+    reader = _Reader(streams, settings, folder)
     for name, query in queries.items():
         reader.query(name, _table(query, f"queries.{name}"))
     plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file)
@@ -67,6 +68,10 @@ def _check_carried(plan: Plan) -> None:
     names = [station.name for station in plan.stations]
     for stream in plan.streams:
         for column in stream.arrivals(0).carries if stream.arrivals else ():
+            if plan.settings.fractional:
+                raise PlanError(
+                    "fractional tuples are all alike: they carry no costs and sizes", f"streams.{stream.name}"
+                )
             kind, _, operator = column.partition(".")
             if kind == "cost" and operator and operator not in names:
                 where = f"streams.{stream.name}.arrivals.{column}"
@@ -93,9 +98,12 @@ def _arrivals(table: Mapping[str, Any], place: str, folder: Path, seed: int) -> 
 class _Reader:
     """Reads queries one after the other; inputs are resolved once all names are known."""
 
-    def __init__(self, streams: Mapping[str, Stream]) -> None:
-        self._streams = streams
-        self._tables: list[tuple[Station, Sequence[str], str]] = []  # with what it reads, by name, and its place
+    def __init__(self, streams: Mapping[str, Stream], settings: Settings, folder: Path) -> None:
+        self._streams, self._settings, self._folder = streams, settings, folder
+        self._read: list[tuple[Station, list[str], str]] = []  # with what it reads, by name, and where that is said
+        self._full: dict[str, Station] = {}  # by query.operator
+        self._short: dict[str, list[Station]] = {}  # by the operator's own name
+        self._froms: list[tuple[Query, str, str]] = []
         self.queries: list[Query] = []
 
     def query(self, name: str, table: Mapping[str, Any]) -> None:
@@ -104,84 +112,95 @@ class _Reader:
         _only(table, QUERY_KEYS, place)
         weight = _number(table.get("weight", 1.0), f"{place}.weight", positive=True)
         operators = table.get("operators")
-        if not isinstance(operators, list) or not operators:
-            raise PlanError("a list of at least one operator is wanted", f"{place}.operators")
+        if not isinstance(operators, list | tuple) or not operators:
+            raise PlanError(f"{operators!r} given; a list of at least one operator is wanted", f"{place}.operators")
         query = Query(name, weight)
         self.queries.append(query)
-        before = table.get("from")
+        said = f"{place}.from"
+        before = _names(table["from"], said) if "from" in table else []
+        self._froms += [(query, name, said) for name in before]
         for number, given in enumerate(operators):
             at = f"{place}.operators[{number}]"
             entry = _table(given, at)
             _only(entry, OPERATOR_KEYS, at)
-            own = entry.get("name")
-            if not isinstance(own, str):
-                raise PlanError("a name is wanted: a text of its own for every operator", f"{at}.name")
-            self._unused(query, own, at)
-            inputs = _inputs(entry, before, at)
-            station = Station(own, query, _placed(at, partial(_operator, f"{name}.{own}"), entry))
-            query.stations.append(station)
-            self._tables.append((station, inputs, at))
-            before = own
+            station = self._station(query, entry, at)
+            inputs = _names(entry["inputs"], f"{at}.inputs") if "inputs" in entry else before
+            if not inputs:
+                raise PlanError("no inputs: the query has no `from` and there is no operator before this one", at)
+            self._read.append((station, inputs, at if "inputs" in entry else said))
+            before, said = [station.name], at
 
     def stations(self) -> list[Station]:
         """All stations, their inputs found and their names made unique."""
-        for station, inputs, place in self._tables:
+        for query, name, place in self._froms:  # one that goes unused must still exist
+            self._found(query.stations[0], name, place)
+        for station, inputs, place in self._read:
             station.inputs = tuple(self._found(station, name, place) for name in inputs)
-        short = [station.name for station, _, _ in self._tables]
-        for station, _, _ in self._tables:
-            if short.count(station.name) > 1:
-                station.name = f"{station.query.name}.{station.name}"
-        return [station for station, _, _ in self._tables]
+        for alike in self._short.values():
+            if len(alike) > 1:
+                for station in alike:
+                    station.name = f"{station.query.name}.{station.name}"
+        return list(self._full.values())
 
-    def _unused(self, query: Query, name: str, place: str) -> None:
+    def _station(self, query: Query, entry: Mapping[str, Any], place: str) -> Station:
+        name = entry.get("name")
+        if not isinstance(name, str):
+            raise PlanError("a name is wanted: a text of its own for every operator", f"{place}.name")
         _named(name, f"{place}.name")
-        if name in (station.name for station in query.stations):
+        full = f"{query.name}.{name}"
+        if full in self._full:
             raise PlanError(f"two operators of query {query.name!r} are called {name!r}", f"{place}.name")
         if name in self._streams:
             raise PlanError(f"operator {name!r} has the name of a stream: inputs could mean either", f"{place}.name")
+        station = Station(name, query, _placed(place, partial(self._operator, full), entry))
+        query.stations.append(station)
+        self._full[full] = station
+        self._short.setdefault(name, []).append(station)
+        return station
+
+    def _operator(self, name: str, entry: Mapping[str, Any]) -> Operator:
+        figures: dict[str, Any] = {key: _number(entry[key], key) for key in NUMBERS if key in entry}
+        take = figures.get("take", 1.0)
+        if not self._settings.fractional and math.isfinite(take) and take != int(take):
+            raise PlanError(f"take is {take}: a whole number of tuples is wanted unless they are fractional", "take")
+        if "function" not in entry:
+            if "cost" not in figures and "startup" not in figures:
+                raise PlanError("no cost: the time for one input tuple is wanted (or a `startup`)", "cost")
+            return Abstract(**figures, name=name)
+        function = entry["function"]
+        figures.setdefault("cost", 1e-6)  # until it is measured
+        return Function(
+            **figures, function=function if callable(function) else function_named(str(function), self._folder)
+        )
 
     def _found(self, station: Station, name: str, place: str) -> Stream | Station:
-        """What `name` means to this station: an operator of its own query, a stream, or another query's operator."""
+        """What `name` means to this station: a stream, an operator of its own query, or another query's operator."""
+        mine = f"{station.query.name}.{name}"
         if name in self._streams:
             return self._streams[name]
-        everything = [s for s, _, _ in self._tables]
-        mine = [s for s in station.query.stations if s.name == name]
-        full = [s for s in everything if f"{s.query.name}.{s.name}" == name]
-        short = [s for s in everything if s.name == name]
-        for found in (mine, full, short):
-            if len(found) == 1:
-                return found[0]
-        if short:
-            names = [f"{s.query.name}.{s.name}" for s in short]
+        if mine in self._full or name in self._full:
+            return self._full.get(mine) or self._full[name]
+        alike = self._short.get(name, [])
+        if len(alike) == 1:
+            return alike[0]
+        if alike:
+            names = [f"{s.query.name}.{s.name}" for s in alike]
             raise PlanError(f"operator {station.name!r} reads from {name!r}, which may be any of {names}", place)
         known = [*self._streams, *(s.name for s in station.query.stations if s is not station)]
-        known += [f"{s.query.name}.{s.name}" for s in everything if s.query is not station.query]
+        known += [full for full, s in self._full.items() if s.query is not station.query]
         raise PlanError(
             f"operator {station.name!r} reads from {name!r}: no such stream or operator{existing(name, known)}", place
         )
 
 
-def _inputs(entry: Mapping[str, Any], before: Any, place: str) -> list[str]:
-    given = entry.get("inputs", before)
-    inputs = [given] if isinstance(given, str) else given
-    if inputs is None:
-        raise PlanError("no inputs: the query has no `from` and there is no operator before this one", place)
-    if not isinstance(inputs, list) or not inputs or not all(isinstance(name, str) for name in inputs):
-        raise PlanError(f"{given!r} is not a list of names of streams or operators", f"{place}.inputs")
-    if len(set(inputs)) < len(inputs):
-        raise PlanError(f"{inputs} names an input twice", f"{place}.inputs")
-    return inputs
-
-
-def _operator(name: str, entry: Mapping[str, Any]) -> Operator:
-    figures: dict[str, Any] = {key: _number(entry[key], key) for key in NUMBERS if key in entry}
-    if "function" not in entry:
-        if "cost" not in figures and "startup" not in figures:
-            raise PlanError("no cost: the time for one input tuple is wanted (or a `startup`)", "cost")
-        return Abstract(**figures, name=name)
-    function = entry["function"]
-    figures.setdefault("cost", 1e-6)  # until it is measured
-    return Function(**figures, function=function if callable(function) else function_named(str(function)))
+def _names(given: Any, place: str) -> list[str]:
+    """One name, or a list of them."""
+    names = [given] if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
+        raise PlanError(f"{given!r} is not a list of names of streams or operators", place)
+    if len(set(names)) < len(names):
+        raise PlanError(f"{list(names)} names an input twice", place)
+    return list(names)
 
 
 def _placed(place: str, read: Any, table: Mapping[str, Any]) -> Any:
@@ -209,8 +228,12 @@ def _named(name: str, place: str) -> None:
 
 
 def _number(value: Any, place: str, positive: bool = False) -> float:
-    if not isinstance(value, int | float) or isinstance(value, bool):
+    if not isinstance(value, Real) or isinstance(value, bool):
         raise PlanError(f"{value!r} is not a number", place)
-    if positive and not (math.isfinite(value) and value > 0):
+    try:
+        number = float(value)
+    except OverflowError:
+        raise PlanError(f"a number of {len(str(value))} digits is too large", place) from None
+    if positive and not (math.isfinite(number) and number > 0):
         raise PlanError(f"{value} is not a positive number", place)
-    return float(value)
+    return number

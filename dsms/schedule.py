@@ -39,7 +39,8 @@ class Schedule:
 
     def __init__(self, streams: Sequence[Stream], seed: int, until: float | None) -> None:
         self._processes: list[Arrivals | None] = [
-            stream.arrivals and stream.arrivals((seed + name_hash(stream.name)) % 2**63) for stream in streams
+            stream.arrivals((seed + name_hash(stream.name)) % 2**63) if stream.arrivals and stream.consumers else None
+            for stream in streams  # what nobody reads need not arrive
         ]
         live = [(s, p) for s, p in zip(streams, self._processes, strict=True) if p is not None]
         # `between` leaves its end out, while an arrival at `until` itself still counts.

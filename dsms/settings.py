@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any
 
 from dsms.errors import PlanError, existing
@@ -54,6 +55,14 @@ class Settings:
         return "fractional" if self.fractional else self.selectivity
 
 
+def is_number(value: Any) -> bool:
+    """Whether this is a finite number that a float can hold; true and false are not numbers."""
+    try:
+        return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def _check(key: str, value: Any) -> None:
     if key in CHOICES:
         if value not in CHOICES[key]:
@@ -64,7 +73,7 @@ def _check(key: str, value: Any) -> None:
     elif key == "seed":
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise PlanError(f"{value!r} is not a whole number from 0", key)
-    elif not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value) or value <= 0:
+    elif not is_number(value) or value < 0 or (value == 0 and key != "until"):
         raise PlanError(f"{value!r} is not a positive number", key)
     elif key == "history" and value >= 1:
         raise PlanError(f"{value!r} leaves no weight for new data: a number between 0 and 1 is wanted", key)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dsms.plan import Plan
 from dsms.planfile import read_plan
 from dsms.policies.base import Policy
 from dsms.policies.registry import policy_named
+from dsms.settings import is_number
 from dsms.trace import Trace
 
 
@@ -115,6 +116,9 @@ def simulate(
     plan = plan if isinstance(plan, Plan) else read_plan(plan)
     if seed is not None:
         plan = replace(plan, settings=replace(plan.settings, seed=seed))
+    for name, value in (("until", until), ("sample", sample), ("seed", seed)):
+        if value is not None and not (is_number(value) and (value > 0 or (value == 0 and name != "sample"))):
+            raise DsmsError(f"{name} is {value!r}: a number {'above' if name == 'sample' else 'from'} 0 is wanted")
     until = plan.settings.until if until is None else until
     if cut and until is None:
         raise DsmsError("a run can be cut only at an instant: give --until, or `until` in [run]")
@@ -125,7 +129,7 @@ def simulate(
         if plan.settings.fractional:
             watching.append(amounts)
         if trace is not None:
-            watching.append(Trace(stack.enter_context(open(trace, "w", encoding="utf-8"))))
+            watching.append(Trace(stack.enter_context(_opened(trace))))
         chosen = policy_named(policy) if isinstance(policy, str) else policy
         stop = until if cut and until is not None else math.inf
         engine = Engine(plan, chosen, runner=runner, observers=watching, until=until, cut=stop)
@@ -138,6 +142,13 @@ def simulate(
             _close(engine, results, turns, elapsed)
     text = policy if isinstance(policy, str) else policy.name
     return _figures(text, engine, elapsed, memory, turns, results, amounts, samples)
+
+
+def _opened(trace: str | Path) -> TextIO:
+    try:
+        return open(trace, "w", encoding="utf-8")
+    except OSError as error:
+        raise DsmsError(f"the trace {str(trace)!r} cannot be written: {error.strerror}") from None
 
 
 @contextmanager

@@ -3,42 +3,76 @@
 from __future__ import annotations
 
 import argparse
+import json
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from typing import Any
 
 from dsms.cli import sim
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, OperatorError
 
+log = logging.getLogger("dsms")
 COMMANDS: dict[str, Any] = {"sim": sim}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 the run failed, 2 wrong call or plan."""
+    known = _commands()
     parser = argparse.ArgumentParser(prog="dsms", description="Data streams, and the scheduler that decides.")
+    parser.add_argument("--log", choices=("text", "json"), default="text", help="how messages are written to stderr")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    known = dict(COMMANDS)
-    for point in entry_points(group="dsms.commands"):
-        known.setdefault(point.name, point.load())
     for name, command in known.items():
         about = (command.__doc__ or "").strip().splitlines()[0]
         command.options(commands.add_parser(name, help=about, description=command.__doc__))
-    logging.basicConfig(format="dsms: %(levelname)s: %(message)s")
     given = parser.parse_args(arguments)
+    _write_log(given.log)
     try:
-        return int(known[given.command].run(given) or 0)
+        code = int(known[given.command].run(given) or 0)
+        sys.stdout.flush()
+        return code
     except DsmsError as error:
-        print(f"dsms: {error}", file=sys.stderr)
+        log.error("%s", error)
         return 2
     except KeyboardInterrupt:
-        print("dsms: stopped", file=sys.stderr)
+        log.error("stopped")
         return 130
-    except BrokenPipeError:  # whoever reads our output has seen enough
-        sys.stderr.close()
+    except BrokenPipeError:  # whoever reads our output has seen enough; nor may the flush at exit complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except Exception as error:
-        logging.getLogger("dsms").debug("where it failed", exc_info=True)
-        print(f"dsms: the run failed: {type(error).__name__}: {error}", file=sys.stderr)
+    except OperatorError as error:
+        log.error("the run failed: %s", error)
         return 1
+    except Exception as error:
+        log.error("the run failed: %s: %s", type(error).__name__, error)
+        return 1
+
+
+def _commands() -> dict[str, Any]:
+    """Our commands and those of other packages; one that cannot be loaded must not take the others with it."""
+    known = dict(COMMANDS)
+    for point in entry_points(group="dsms.commands"):
+        try:
+            known.setdefault(point.name, point.load())
+        except Exception as error:
+            log.warning("command %r comes from %r, which cannot be loaded: %s", point.name, point.value, error)
+    return known
+
+
+def _write_log(form: str) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonLines() if form == "json" else logging.Formatter("dsms: %(message)s"))
+    log.handlers[:] = [handler]
+    log.propagate = False
+
+
+class JsonLines(logging.Formatter):
+    """A message as one JSON object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line = {"level": record.levelname.lower(), "message": record.getMessage(), "logger": record.name}
+        if record.exc_info:
+            line["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(line)

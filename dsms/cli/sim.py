@@ -15,11 +15,12 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
-from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -27,20 +28,22 @@ from dsms.engine import RunnerFactory
 from dsms.errors import DsmsError, PolicyError, existing
 from dsms.plan import Plan
 from dsms.planfile import read_plan
-from dsms.policies.registry import policies, policy_named
+from dsms.policies.registry import policy_named, policy_names
 from dsms.simulate import Run, simulate
 
+Number = TypeVar("Number", int, float)
 DEFAULT = ("fifo",)
 COLUMNS = ("memory max", "mean", "latency", "p99", "stale", "wait", "results", "turns", "switches")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(policy_names())
     parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
     parser.add_argument(
         "--policy",
         metavar="NAME[:key=value,…]",
         action="append",
-        help=f"a scheduling policy, as in rr:tuples=30; repeat to compare (default: fifo). There are: {_names()}",
+        help=f"a scheduling policy, as in rr:tuples=30; repeat to compare (default: fifo). There are: {names}",
     )
     parser.add_argument("--until", type=_number, metavar="T", help="arrivals after T are not admitted")
     parser.add_argument("--cut", action="store_true", help="stop at T instead of draining the queues")
@@ -67,16 +70,16 @@ def run(given: argparse.Namespace) -> int:
         print(json.dumps({"plan": given.plan, "seed": seed, "runs": [r.to_json() for r in runs]}, allow_nan=False))
     else:
         console = Console()
-        console.width = max(console.width, 110)  # a narrow window wraps whole lines rather than every column
-        console.print(_table(plan, runs))
+        table = _table(plan, runs)
+        # A narrow window wraps whole lines rather than cutting every column.
+        console.width = max(console.width, Measurement.get(console, console.options.update(width=1000), table).maximum)
+        with console.capture() as written:
+            console.print(table)
+        print(written.get(), end="")
     return 0
 
 
 def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Run:
-    if given.trace:
-        folder = Path(given.trace).absolute().parent
-        if not folder.is_dir():
-            raise DsmsError(f"--trace {given.trace}: there is no folder {str(folder)!r}")
     until = plan.settings.until if given.until is None else given.until
     with _progress(text, until) as tell:
         return simulate(
@@ -111,13 +114,13 @@ def _progress(text: str, until: float | None) -> Iterator[Callable[[float], None
 
 def _table(plan: Plan, runs: list[Run]) -> Table:
     counts = f"queries: {len(plan.queries)}, operators: {len(plan.stations)}"
-    table = Table(title=f"{plan.name} ({counts})", box=SIMPLE_HEAD)
+    table = Table(title=f"{escape(plan.name)} ({counts})", box=SIMPLE_HEAD)
     table.add_column("policy", no_wrap=True)
     for column in COLUMNS:
         table.add_column(column, justify="right", no_wrap=True)
     for r in runs:
         table.add_row(
-            r.policy,
+            escape(r.policy),
             _figure(r.memory.tuples.max),
             _figure(r.memory.tuples.mean),
             _figure(r.latency.mean),
@@ -151,26 +154,29 @@ def _runner(name: str) -> RunnerFactory | None:
     return loaded  # type: ignore[no-any-return]
 
 
-def _names() -> str:
-    return ", ".join(policies())
-
-
 def _number(text: str) -> float:
-    value = float(text)
+    value = _parsed(float, text, "a number from 0")
     if not math.isfinite(value) or value < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
     return value
 
 
 def _positive(text: str) -> float:
-    value = _number(text)
-    if value == 0:
+    value = _parsed(float, text, "a positive number")
+    if not 0 < value < math.inf:
         raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
     return value
 
 
 def _seed(text: str) -> int:
-    value = int(text)
+    value = _parsed(int, text, "a whole number from 0")
     if value < 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
     return value
+
+
+def _parsed(kind: type[Number], text: str, wanted: str) -> Number:
+    try:
+        return kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None

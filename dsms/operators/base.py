@@ -11,6 +11,8 @@ from dsms.batch import Batch
 from dsms.errors import PlanError
 from dsms.settings import Settings
 
+MOST = 1e6  # outputs per input: more is a typing error, and would fill the memory
+
 
 @dataclass(eq=False)
 class Operator(ABC):
@@ -29,6 +31,8 @@ class Operator(ABC):
                 raise PlanError(f"{name} is {value}: a finite number is wanted", name)
             if value < 0:
                 raise PlanError(f"{name} is {value}: it must not be negative", name)
+        if self.selectivity > MOST:
+            raise PlanError(f"selectivity is {self.selectivity:g}: at most {MOST:g} outputs per input", "selectivity")
         if self.cost == 0 and self.startup == 0:
             raise PlanError("cost is zero and there is no startup: one of the two must be positive", "cost")
         for name in ("take", "size"):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,28 +24,35 @@ class Function(Operator):
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
         answer = self.function(batch)
-        if isinstance(answer, Batch):
-            return answer
         if isinstance(answer, np.ndarray) and answer.dtype == bool and len(answer) == len(batch):
             return batch.pick(answer)
-        raise TypeError(
-            f"function {self.function.__name__!r} answered {type(answer).__name__}: "
-            f"a Batch or a boolean mask of {len(batch)} rows is wanted"
-        )
+        if not isinstance(answer, Batch):
+            name = getattr(self.function, "__name__", repr(self.function))
+            raise TypeError(
+                f"function {name!r} answered {type(answer).__name__}: "
+                f"a Batch or a boolean mask of {len(batch)} rows is wanted"
+            )
+        if isinstance(answer.arrived, float) and answer.arrived == 0.0 and len(batch):
+            # Built anew rather than from the rows given: it needed all of them, so it is as late as the last.
+            return replace(answer, arrived=float(np.max(batch.arrived)), seq=int(np.min(batch.seq)))
+        return answer
 
 
-def function_named(text: str) -> Callable[[Batch], Any]:
-    """The function that `module:name` stands for."""
+def function_named(text: str, folder: Path = Path()) -> Callable[[Batch], Any]:
+    """The function that `module:name` stands for; modules in the plan's folder are found too."""
     module, _, name = text.partition(":")
     if not module or not name:
         raise PlanError(f"function {text!r} is not of the form 'module:name'", "function")
+    sys.path.insert(0, str(folder.absolute()))
     try:
-        found = getattr(importlib.import_module(module), name)
-    except ImportError as error:
+        found = vars(importlib.import_module(module))
+    except Exception as error:  # whatever a module does while it is imported
         raise PlanError(f"function {text!r}: module {module!r} cannot be imported: {error}", "function") from None
-    except AttributeError:
-        names = [n for n in vars(importlib.import_module(module)) if not n.startswith("_")]
-        raise PlanError(f"function {text!r}: no {name!r} in {module!r}{existing(name, names)}", "function") from None
-    if not callable(found):
-        raise PlanError(f"function {text!r} is a {type(found).__name__}, not a function", "function")
-    return found  # type: ignore[no-any-return]
+    finally:
+        sys.path.remove(str(folder.absolute()))
+    if name not in found:
+        names = [known for known in found if not known.startswith("_")]
+        raise PlanError(f"function {text!r}: no {name!r} in {module!r}{existing(name, names)}", "function")
+    if not callable(found[name]):
+        raise PlanError(f"function {text!r} is a {type(found[name]).__name__}, not a function", "function")
+    return found[name]  # type: ignore[no-any-return]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import typing
 from importlib.metadata import entry_points
 
@@ -11,26 +12,48 @@ from dsms.policies import POLICIES
 from dsms.policies.base import Policy
 
 GROUP = "dsms.policies"
+log = logging.getLogger("dsms")
 
 
 def policies() -> dict[str, type[Policy]]:
-    """All that can be named, ours and those that other packages bring by entry point."""
-    found = {policy.name: policy for policy in POLICIES}
-    for point in entry_points(group=GROUP):
-        if point.name not in found:
-            found[point.name] = point.load()
+    """All that can be used, ours and those that other packages bring by entry point."""
+    found = {}
+    for name in policy_names():
+        try:
+            found[name] = _class(name)
+        except PolicyError as error:  # one broken package must not hide the others
+            log.warning("%s", error)
     return found
+
+
+def policy_names() -> list[str]:
+    """All that can be named; other packages' code is not run to find out."""
+    return list(dict.fromkeys([*(policy.name for policy in POLICIES), *(p.name for p in entry_points(group=GROUP))]))
 
 
 def policy_named(text: str) -> Policy:
     """The policy that such a text stands for."""
     name, colon, rest = text.partition(":")
-    known = policies()
-    if name not in known:
-        raise PolicyError(f"no policy {name!r}{existing(name, known)}")
-    if colon and not rest:
+    if name not in policy_names():
+        raise PolicyError(f"no policy {name!r}{existing(name, policy_names())}")
+    if colon and not rest.strip(","):
         raise PolicyError(f"policy {text!r}: parameters are wanted after the colon, as in 'rr:tuples=30'")
-    return known[name](**_parameters(known[name], name, rest))
+    policy = _class(name)
+    try:
+        return policy(**_parameters(policy, name, rest))
+    except TypeError as error:
+        raise PolicyError(f"policy {name!r} cannot be made from {rest!r}: {error}") from None
+
+
+def _class(name: str) -> type[Policy]:
+    ours = {policy.name: policy for policy in POLICIES}
+    if name in ours:
+        return ours[name]
+    (point, *_) = entry_points(group=GROUP, name=name)
+    try:
+        return point.load()  # type: ignore[no-any-return]
+    except Exception as error:
+        raise PolicyError(f"policy {name!r} comes from {point.value!r}, which cannot be loaded: {error}") from None
 
 
 def parameters(policy: type[Policy]) -> dict[str, typing.Any]:

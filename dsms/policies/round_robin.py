@@ -56,6 +56,8 @@ class RoundRobin(Cyclic, OperatorLevel):
     def __post_init__(self) -> None:
         Cyclic.__post_init__(self)
         OperatorLevel.__post_init__(self)
+        if Cyclic.shares(self) and OperatorLevel.shares(self):
+            raise PolicyError("rr: a visit lasts either tuples/time or what ratio/threshold say: give one of the two")
 
     def segments(self, plan: Plan) -> list[Segment]:
         return self.ring(plan.by_operator())

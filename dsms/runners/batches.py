@@ -53,12 +53,11 @@ class BatchRunner(Runner):
     def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
         chunk, rows = self._expected
         row = rows[number - chunk.first]
-        size = self.plan.streams[stream].size if self.plan.settings.fractional else row.total("size")
+        size = self.plan.streams[stream].size if self.plan.settings.fractional else row.memory()
         return self._spread(stream, replace(row, seq=seq, arrived=instant), size, instant)
 
     def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
-        size = float(sum(column.nbytes for column in batch.columns.values()))
-        return self._spread(stream, replace(batch, seq=seq, arrived=instant), size, instant)
+        return self._spread(stream, replace(batch, seq=seq, arrived=instant), batch.memory(), instant)
 
     def _spread(self, stream: int, batch: Batch, size: float, instant: float) -> float:
         for queue in self.ledger.streams[stream].readers:

@@ -14,8 +14,10 @@ from dsms.operators import Abstract
 pytestmark = pytest.mark.ray
 
 
-@pytest.mark.parametrize("policy", ["fifo", "greedy", "mtiq", "rr-query"])
-@pytest.mark.parametrize("plan", ["chain-example", "fork"])
+@pytest.mark.parametrize(
+    ("plan", "policy"),
+    [("chain-example", "greedy"), ("chain-example", "fifo"), ("fork", "mtiq"), ("fork", "rr-query"), ("fork", "rr")],
+)
 def test_actors_take_the_turns_that_dsms_sim_takes(ray_cluster, plans, tmp_path, plan, policy):
     inline = dsms.simulate(plans / f"{plan}.toml", policy, trace=tmp_path / "inline.jsonl")
     actors = dsms.simulate(plans / f"{plan}.toml", policy, trace=tmp_path / "actors.jsonl", runner=ActorRunner)
@@ -24,10 +26,17 @@ def test_actors_take_the_turns_that_dsms_sim_takes(ray_cluster, plans, tmp_path,
 
 
 def test_the_actors_are_gone_after_the_run(ray_cluster, plans):
-    from ray.util.state import list_actors
+    hosts = []
 
-    dsms.simulate(plans / "fork.toml", "fifo", runner=ActorRunner)
-    assert [a for a in list_actors() if a.state == "ALIVE"] == []
+    class Remembering(ActorRunner):
+        def host(self, goods):
+            hosts.append(super().host(goods))
+            return hosts[-1]
+
+    dsms.simulate(plans / "chain-example.toml", "fifo", runner=Remembering)
+    for actor in hosts:
+        with pytest.raises(ray_cluster.exceptions.RayActorError):
+            ray_cluster.get(actor.waiting_since.remote())
 
 
 def test_the_plain_station_needs_no_cluster():

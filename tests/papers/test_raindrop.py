@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 import dsms
@@ -79,7 +81,7 @@ def test_k4_the_claim_holds_if_the_queue_of_o1_is_silently_held_at_one_tuple():
     output needs one run of O1 more: 1/14.25 = 0.0702 at first, 0.0696 in the long run."""
     engine, outputs = _capped(until=4000)
     left = [instant for instant, _ in outputs.left]
-    gaps = [b - a for a, b in zip(left, left[1:], strict=False)]
+    gaps = [b - a for a, b in itertools.pairwise(left)]
     assert left[0] == pytest.approx(15.25)
     assert gaps[:8] == pytest.approx([14.25] * 8)
     assert set(gaps) == {14.25, 15.25}
