@@ -159,6 +159,9 @@ class Ledger:
         for segment in segments:
             segment.queues = tuple(queue for station in segment.stations for queue in self.inputs[station.index])
             segment.only = segment.queues[0] if len(segment.queues) == 1 else None
+            inside = {queue.index for queue in segment.queues}
+            for queue in segment.queues:
+                segment.after[queue.index] = tuple(q for q in reversed(queue.outlet.readers) if q.index in inside)
             segment.pending = 0
             for queue in segment.queues:
                 queue.segments.append(segment)

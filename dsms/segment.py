@@ -25,6 +25,7 @@ class Segment:
     """What a policy schedules; its backlog is kept by the ready order, its figures by the statistics."""
 
     __slots__ = (
+        "after",
         "freed",
         "index",
         "limit",
@@ -46,10 +47,11 @@ class Segment:
     def __init__(self, stations: tuple[Station, ...], weight: float = 1.0) -> None:
         self.stations = stations
         self.weight = weight
-        self.startup = stations[0].operator.startup
+        self.startup = max(station.operator.startup for station in stations)
         self.queues: tuple[Queue, ...] = ()
         self.pending: float = 0  # tuples in its queues
         self.oldest: float = 0  # sequence number of the oldest of them
+        self.after: dict[int, tuple[Queue, ...]] = {}  # by queue: those of its own that follow, the first one last
         self.only: Queue | None = None  # its queue, where it has but one
         self.priority = 0.0  # as last ranked
         self.selectivity = 1.0  # outputs out of it per tuple taken in

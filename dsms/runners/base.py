@@ -45,26 +45,27 @@ class Runner(ABC):
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         """Take at most this share through the segment, each tuple as far as it goes before the next is begun."""
-        start = segment.start()
-        inside = {queue.index for queue in segment.queues}
+        start, after = segment.start(), segment.after
         steps: list[Step] = []
         started: set[int] = set()  # start-up is paid once a turn
         at, limit, left = now, now + share.time * (1 + 1e-9), share.tuples
         while True:
-            stack = [start]
+            stack, most, first = [start], left, True
             while stack:
                 queue = stack.pop()
-                station = queue.station
-                startup = 0.0 if station.index in started else station.operator.startup
-                started.add(station.index)
-                step = self.work(queue, at, startup, left if queue is start else NOTHING)
+                startup = 0.0
+                if segment.startup and queue.station.index not in started:
+                    startup = queue.station.operator.startup
+                    started.add(queue.station.index)
+                step = self.work(queue, at, startup, most)
                 steps.append(step)
                 at += step[3]
-                if queue is start:
+                if first:
                     left -= max(1, step[1])  # a piece of a fractional tuple counts as one
+                    most, first = NOTHING, False
                 if step[2]:
-                    after = [q for q in self.ledger.outlets[station.index].readers if q.index in inside]
-                    stack += [q for q in reversed(after) for _ in range(self.followers(step))]
+                    for following in after[queue.index]:
+                        stack += [following] * self.followers(step)
             if start.oldest == NOTHING or left <= 0 or at + segment.mean_cost > limit:
                 return steps
 
