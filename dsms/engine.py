@@ -15,6 +15,7 @@ from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
 from dsms.ready import ReadyOrder
 from dsms.runners import Runner, Step, inline_runner
+from dsms.runners.base import NONE
 from dsms.schedule import Chunk, Schedule
 from dsms.segment import Segment, Share
 from dsms.statistics import KINDS
@@ -39,17 +40,15 @@ class Engine:
     ) -> None:
         self.plan = plan
         self.clock = clock or VirtualClock()
-        self.ledger = Ledger(plan)
+        self._schedule = Schedule(plan.streams, plan.settings.seed, plan.settings.until if until is None else until)
+        self.ledger = Ledger(plan, sized=self._schedule.sized)
         self.runner = (runner or inline_runner(plan))(plan, self.ledger, self.clock)
         self._work = self.runner.work
         self.statistics = KINDS[plan.settings.statistics](plan)
         self.admitted = 0
         self._in_service = plan.settings.in_service
-        self._schedule = Schedule(plan.streams, plan.settings.seed, plan.settings.until if until is None else until)
         self.journal = Journal()
-        sizes = {producer.size for producer in plan.producers()}
-        self.size = sizes.pop() if len(sizes) == 1 and not self._schedule.sized and plan.abstract else None
-        self._sized = self.size is None  # tuples differ in bytes, so those are counted too
+        self._sized = self.ledger.size is None  # then bytes are counted too
         self._cut = cut  # the instant at which everything stops, done or not
         self._arrivals = Chunk.empty()
         self._position = 0  # in it
@@ -157,13 +156,8 @@ class Engine:
         for queue, taken, made, cost, since, gone, sizes in steps:
             if now - since > journal.longest_wait:
                 journal.longest_wait = now - since
-            if self._sized:
-                taken, made_bytes, freed_bytes = self._weigh(queue, taken, made, sizes)
-            elif queue.shared:
-                taken, _ = queue.buffer.release(queue, taken, 0.0)
-            if not self._in_service:
-                ledger.held -= taken
-                taken = 0
+            if not queue.plain:
+                taken = self._release(queue, taken, made, sizes)
             now = self.clock.spend(cost)
             if self._next_event < now:
                 self._admit(now, inclusive=False)
@@ -177,8 +171,8 @@ class Engine:
             ledger.held += made * queue.copies - taken
             if self._sized:
                 journal.held_bytes.append(ledger.held_bytes)
-                ledger.held_bytes += made_bytes - freed_bytes
-            if len(gone):
+                ledger.held_bytes += self._step_bytes
+            if gone is not NONE:
                 journal.results(queue.station.query.index, now, gone)
         if not steps:
             return
@@ -187,17 +181,19 @@ class Engine:
             tell(start, segment, steps)
         if len(journal.segments) == FOLD:
             journal.fold(self._on_read)
+            self._ready.tidy()
 
-    def _weigh(
-        self, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None
-    ) -> tuple[float, float, float]:
-        """Where tuples differ in size: the tuples freed, the bytes made, and the bytes freed when the step is done."""
+    def _release(self, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
+        """Where memory is not simply tuples: what a step frees of it when done; what it frees at once, it does here."""
+        ledger = self.ledger
         taken_bytes, made_bytes = sizes or (taken * queue.buffer.size, made * queue.outlet.size)
         freed, freed_bytes = queue.buffer.release(queue, taken, taken_bytes)
         if not self._in_service:
-            self.ledger.held_bytes -= freed_bytes
-            freed_bytes = 0.0
-        return freed, made_bytes * queue.copies, freed_bytes
+            ledger.held -= freed
+            ledger.held_bytes -= freed_bytes
+            freed = freed_bytes = 0
+        self._step_bytes = made_bytes * queue.copies - freed_bytes
+        return freed
 
     def _admit(self, limit: float, inclusive: bool) -> None:
         """Admit what has arrived before `limit` (or also at it), each at its own instant."""

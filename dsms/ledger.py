@@ -17,14 +17,15 @@ class Queue:
 
     __slots__ = (
         "buffer", "changed", "changes", "copies", "count", "counted", "goods", "index", "oldest", "outlet",
-        "port", "segments", "shared", "sole", "station",
+        "plain", "port", "read", "segments", "sole", "station",
     )  # fmt: skip
 
     def __init__(self, station: Station, port: int, index: int, changes: list[Queue]) -> None:
         self.station, self.port, self.index = station, port, index
         self.buffer: Buffer  # where its tuples come from; set when the buffers are made
         self.outlet: Buffer  # where what its station makes of them goes
-        self.shared = False  # whether others read the same buffer
+        self.read: float = 0  # its read pointer, where the buffer is shared
+        self.plain = False  # whether what is taken leaves memory when the step is done, and tuples are of one size
         self.copies = 0  # of what is made of its tuples
         self.goods: Any = None  # whatever its runner keeps with it
         self.count: float = 0
@@ -59,10 +60,10 @@ class Queue:
 class Buffer:
     """What a producer has put out, a copy for each reader: gone once that reader has taken it."""
 
-    __slots__ = ("copies", "readers", "shared", "size")
+    __slots__ = ("copies", "readers", "size")
 
     def __init__(self, readers: tuple[Queue, ...], size: float, shared: bool = False) -> None:
-        self.readers, self.size, self.shared = readers, size, shared
+        self.readers, self.size = readers, size
         self.copies = 1 if shared else len(readers)  # of every tuple put in
         for queue in readers:
             queue.buffer = self
@@ -75,62 +76,62 @@ class Buffer:
 class SharedBuffer(Buffer):
     """One copy for several readers, each with its own read pointer: a tuple goes when the last has read it."""
 
-    __slots__ = ("_behind", "_low", "_pointers")
+    __slots__ = ("_behind", "_low", "_weights")
 
     def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
         super().__init__(readers, size, shared=True)
-        # Of each reader: tuples and bytes read so far.
-        self._pointers: dict[int, tuple[float, float]] = {queue.index: (0, 0.0) for queue in readers}
-        self._behind: dict[float, tuple[int, float]] = {0: (len(readers), 0.0)}  # pointer -> readers there, its bytes
+        self._behind: dict[float, int] = {0: len(readers)}  # pointer -> readers there
+        self._weights: dict[float, float] = {0: 0.0}  # pointer -> bytes up to it
         self._low: float = 0
 
     def release(self, queue: Queue, taken: float, taken_bytes: float) -> tuple[float, float]:
-        if not taken:
+        behind, position = self._behind, queue.read
+        queue.read = moved = position + taken
+        if moved in behind:
+            behind[moved] += 1
+        else:
+            behind[moved] = 1
+            self._weights[moved] = self._weights[position] + taken_bytes
+        behind[position] -= 1
+        if behind[position] or position > self._low:
             return 0, 0.0
-        position, read_bytes = self._pointers[queue.index]
-        here, bytes_here = self._behind[position]
-        moved, moved_bytes = position + taken, read_bytes + taken_bytes
-        self._pointers[queue.index] = (moved, moved_bytes)
-        self._behind[moved] = (self._behind.get(moved, (0, 0.0))[0] + 1, moved_bytes)
-        if here > 1:
-            self._behind[position] = (here - 1, bytes_here)
-            return 0, 0.0
-        del self._behind[position]
-        if position > self._low:
-            return 0, 0.0
-        # The last reader has left the lowest place; the next lowest is at most `taken` further.
-        low = position + 1
-        while low not in self._behind:
+        # The last reader has left the lowest place; pass over those that all have left since.
+        low, weights = position, self._weights
+        before = weights[position]
+        while not behind.get(low, 0):
+            behind.pop(low, None)
+            weights.pop(low, None)
             low += 1
         self._low = low
-        return low - position, self._behind[low][1] - bytes_here
+        return low - position, weights[low] - before
 
 
 class FractionalBuffer(Buffer):
     """A shared buffer of fractional tuples, whose read pointers no two readers have exactly alike."""
 
-    __slots__ = ("_read",)
+    __slots__ = ()
 
     def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
         super().__init__(readers, size, shared=True)
-        self._read = {queue.index: 0.0 for queue in readers}
 
     def release(self, queue: Queue, taken: float, taken_bytes: float) -> tuple[float, float]:
-        low = min(self._read.values())
-        self._read[queue.index] += taken
-        freed = min(self._read.values()) - low
+        low = min(reader.read for reader in self.readers)
+        queue.read += taken
+        freed = min(reader.read for reader in self.readers) - low
         return freed, freed * self.size
 
 
 class Ledger:
     """All queues of a plan, and the memory they hold with shared tuples counted once."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, sized: bool = False) -> None:
+        sizes = {producer.size for producer in plan.producers()}
+        self.size = sizes.pop() if len(sizes) == 1 and plan.abstract and not sized else None  # None: they differ
         self.queues: list[Queue] = []
         self.changes: list[Queue] = []  # queues that changed since the last decision
         self.inputs: list[tuple[Queue, ...]] = []  # by station
         self.held: float = 0  # tuples in memory
-        self.held_bytes: float = 0.0  # kept only where tuples differ in size: see Engine
+        self.held_bytes: float = 0.0  # kept only where tuples differ in size
         waiting: dict[int, list[Queue]] = {id(producer): [] for producer in plan.producers()}
         for station in plan.stations:
             first = len(self.queues)
@@ -150,7 +151,8 @@ class Ledger:
         self.outlets = [buffer_of(station) for station in plan.stations]
         for queue in self.queues:
             queue.outlet = self.outlets[queue.station.index]
-            queue.shared, queue.copies = queue.buffer.shared, queue.outlet.copies
+            queue.copies = queue.outlet.copies
+            queue.plain = self.size is not None and plan.settings.in_service and type(queue.buffer) is Buffer
 
     def bind(self, segments: Sequence[Segment]) -> None:
         """Let these segments be the ones whose backlog is kept."""

@@ -34,7 +34,7 @@ class Memory(Observer):
 
     def attach(self, engine: Engine) -> None:
         self._last = engine.clock.now()
-        self._size = engine.size
+        self._size = engine.ledger.size
 
     def read(self, journal: Journal) -> None:
         if not journal.instants:

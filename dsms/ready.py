@@ -23,12 +23,12 @@ class ReadyOrder:
         self._changes = ledger.changes
         self._dynamic = policy.dynamic
         self._heap: list[Any] = []
-        self._most = 64 + 4 * len(segments)  # entries: more than that are mostly out of date
+        self._keys: dict[float, float] = {}
         downstream = sorted(segments, key=lambda s: (-s.stations[0].depth, s.stations[0].index, s.index))
         for order, segment in enumerate(downstream):
             segment.order = order
             segment.ranked = None
-            segment.priority = policy.priority(segment)
+            segment.key = self._key(segment)
         ledger.bind(segments)
 
     def first(self) -> Segment | None:
@@ -54,29 +54,37 @@ class ReadyOrder:
             heappop(heap)  # out of date
         return None
 
+    def tidy(self) -> None:
+        """Throw away entries that are out of date but too low to come up."""
+        if len(self._heap) > 64 + 4 * len(self.segments):
+            self._heap[:] = [segment.ranked for segment in self.segments if segment.ranked is not None]
+            heapify(self._heap)
+
     def touch(self, segment: Segment) -> None:
         """Its priority has changed though its queues have not: new statistics, another weight."""
-        segment.priority = self.policy.priority(segment)
+        segment.key = self._key(segment)
         segment.ranked = None
         for queue in segment.queues:
             queue.put(0, queue.oldest)
+
+    def _key(self, segment: Segment) -> float:
+        """What it is sorted by first; equal keys are one object, which a heap compares without looking into it."""
+        key = -self.policy.priority(segment)
+        return self._keys.setdefault(key, key)
 
     def _rank(self, segment: Segment, oldest: float) -> None:
         """Enter a segment that has work under its present priority."""
         old = segment.ranked
         if self._dynamic:
-            segment.priority = self.policy.priority(segment)
+            segment.key = -self.policy.priority(segment)
         elif old is not None and old[1] == oldest:
             return  # its head is the same, so is its rank
-        segment.ranked = entry = (-segment.priority, oldest, segment.order, segment)
+        segment.ranked = entry = (segment.key, oldest, segment.order, segment)
         heap = self._heap
         if heap and heap[0] is old:
             heapreplace(heap, entry)  # the segment that ran last is still on top
-            return
-        heappush(heap, entry)
-        if len(heap) > self._most:
-            heap[:] = [segment.ranked for segment in self.segments if segment.ranked is not None]
-            heapify(heap)
+        else:
+            heappush(heap, entry)
 
     def _note(self, queue: Queue) -> None:
         """Bring up to date the segments that take from this queue and from others, or share it."""

@@ -28,13 +28,13 @@ class Segment:
         "after",
         "freed",
         "index",
+        "key",
         "limit",
         "mean_cost",
         "oldest",
         "only",
         "order",
         "pending",
-        "priority",
         "queues",
         "ranked",
         "selectivity",
@@ -53,7 +53,7 @@ class Segment:
         self.oldest: float = 0  # sequence number of the oldest of them
         self.after: dict[int, tuple[Queue, ...]] = {}  # by queue: those of its own that follow, the first one last
         self.only: Queue | None = None  # its queue, where it has but one
-        self.priority = 0.0  # as last ranked
+        self.key = 0.0  # minus its priority, as last ranked
         self.selectivity = 1.0  # outputs out of it per tuple taken in
         self.mean_cost = 0.0  # time per tuple taken in, with what becomes of it inside
         self.freed = 0.0  # bytes of memory given back per tuple taken in

@@ -15,6 +15,7 @@ from dsms.segment import Segment, Share
 # One station's work on what it took at once. A plain tuple, since one is made for every tuple processed:
 # (queue taken from, taken, made, cost, when the first taken had come into the queue, arrivals of the results that
 #  left, bytes taken and made where tuples have sizes of their own)
+NONE: Sequence[float] = ()  # no results left: the engine looks for this very object
 Step = tuple[Queue, float, float, float, float, Sequence[float], tuple[float, float] | None]
 
 

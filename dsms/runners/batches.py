@@ -12,7 +12,7 @@ from dsms.fates import identities
 from dsms.goods import Goods
 from dsms.ledger import Ledger, Queue
 from dsms.plan import Plan, Station
-from dsms.runners.base import Runner, Step
+from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
 
 
@@ -72,7 +72,8 @@ class BatchRunner(Runner):
             for reader in self.ledger.outlets[queue.station.index].readers:
                 self.deliver(reader, made, at + done.cost)
                 reader.put(done.made, done.seq)
-        return queue, done.taken, done.made, done.cost, done.since, done.gone, (done.taken_bytes, done.made_bytes)
+        gone = done.gone if len(done.gone) else NONE
+        return queue, done.taken, done.made, done.cost, done.since, gone, (done.taken_bytes, done.made_bytes)
 
     def followers(self, step: Step) -> int:
         return int(step[2]) if self._grain == 1 and not self.plan.settings.fractional else 1

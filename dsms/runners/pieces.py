@@ -7,7 +7,7 @@ from collections import deque
 from dsms.clock import Clock
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.plan import Plan
-from dsms.runners.base import Runner, Step
+from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
 
 Piece = tuple[int, float, float, float]  # sequence number, how much of a tuple, when it arrived, when it came here
@@ -47,7 +47,7 @@ class PieceRunner(Runner):
             for reader in self.ledger.outlets[station.index].readers:
                 reader.goods.append((seq, made, arrived, at + cost))
                 reader.put(made, seq)
-        return queue, amount, made, cost, since, (arrived,) if station.sink and made else (), None
+        return queue, amount, made, cost, since, (arrived,) if station.sink and made else NONE, None
 
     def waiting_since(self) -> float:
         return min((queue.goods[0][3] for queue in self.ledger.queues if queue.goods), default=NOTHING)

@@ -13,7 +13,7 @@ from dsms.fates import Identities, identities
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.operators import Abstract
 from dsms.plan import Plan, Station
-from dsms.runners.base import Runner, Step
+from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
 
 Tuple = tuple[int, int, float, float]  # sequence number, key, when it arrived, when it came into this queue
@@ -133,7 +133,7 @@ class TupleRunner(Runner):
                 for child in children:
                     outlet.goods.tuples.append((seq, child, arrived, done))
                 outlet.put(made, seq)
-        return queue, 1, made, cost, since, (arrived,) * made if line.sink else (), sizes
+        return queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes
 
     def waiting_since(self) -> float:
         return min((q.goods.tuples[0][3] for q in self.ledger.queues if q.goods.tuples), default=NOTHING)
