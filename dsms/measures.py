@@ -87,7 +87,7 @@ class Turns(Observer):
         self._last: int | None = None
 
     def read(self, journal: Journal) -> None:
-        segments = np.array(journal.segments)
+        segments = np.fromiter(journal.segments, np.int64, len(journal.segments))
         if not len(segments):
             return
         before = segments[0] if self._last is None else self._last
@@ -110,7 +110,7 @@ class Results(Observer):
         self._ledger = engine.ledger
 
     def read(self, journal: Journal) -> None:
-        whose = np.array(journal.result_query, dtype=np.int64)
+        whose = np.fromiter(journal.result_query, np.int64, len(journal.result_query))
         left, arrived = _column(journal.result_left), _column(journal.result_arrived)
         self.latencies.frombytes((left - arrived).tobytes())
         by_query = np.argsort(whose, kind="stable")

@@ -16,6 +16,7 @@ from dsms.fates import name_hash
 from dsms.plan import Stream
 
 LOOK_AHEAD = 4096  # arrivals drawn at once
+PUSHED = 1 << 40  # the first number of a tuple that comes from outside
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class Schedule:
         self._window = LOOK_AHEAD / max(sum(p.rate for _, p in live), 1e-300)
         self._read = 0.0
         self._seen = np.zeros(len(streams), dtype=np.int64)
+        self._pushed = np.zeros(len(streams), dtype=np.int64)
         self._drawn = 0
 
     def chunk(self) -> Chunk | None:
@@ -69,9 +71,12 @@ class Schedule:
         return None
 
     def pushed(self, stream: int, instant: float, count: int) -> Chunk:
-        """Arrivals from outside, at this instant."""
-        parts = [np.full(count if place == stream else 0, instant) for place in range(len(self._processes))]
-        return self._merge(parts)
+        """Arrivals from outside, at this instant; the stream's own go on being numbered as if there were none."""
+        numbers = PUSHED + self._pushed[stream] + np.arange(count)
+        chunk = Chunk(self._drawn, [instant] * count, np.full(count, stream), numbers)
+        self._pushed[stream] += count
+        self._drawn += count
+        return chunk
 
     def _merge(self, parts: list[NDArray[np.float64]]) -> Chunk:
         instants = np.concatenate(parts)

@@ -92,15 +92,14 @@ class Averages(Measured):
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
-        w = self._weight
-        stations = {}
+        w, runs = self._weight, dict[int, Count]()
         for queue, taken, made, cost, *_ in steps:
-            if taken:
-                known = self._estimates[queue.station.index]
-                known.cost = w * known.cost + (1 - w) * cost / taken
-                known.selectivity = w * known.selectivity + (1 - w) * made / taken
-                stations[queue.station.index] = queue.station
-        self._engine.remeasure(stations.values())
+            self.note(runs.setdefault(queue.station.index, Count()), taken, made, cost)
+        for index, run in runs.items():
+            known = self._estimates[index]
+            known.cost = w * known.cost + (1 - w) * run.busy / run.consumed
+            known.selectivity = w * known.selectivity + (1 - w) * run.produced / run.consumed
+        self._engine.remeasure([self._engine.plan.stations[index] for index in runs])
 
 
 class Windows(Measured):

@@ -22,7 +22,7 @@ class BatchRunner(Runner):
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         super().__init__(plan, ledger, clock)
         self._grain = 1 if clock.meter() is None else math.inf
-        self._expected = (Chunk.empty(), [Batch()])
+        self._expected: dict[int, Batch] = {}  # by number: the arrivals to come
         self._hosts: list[Any] = [self.host(self._goods(station)) for station in plan.stations]
 
     def host(self, goods: Goods) -> Any:
@@ -38,7 +38,6 @@ class BatchRunner(Runner):
         return self._hosts[queue.station.index].work(queue.port, startup, most)  # type: ignore[no-any-return]
 
     def expect(self, chunk: Chunk) -> None:
-        rows: list[Batch] = [Batch()] * len(chunk.instants)
         for place, stream in enumerate(self.plan.streams):
             mine = (chunk.streams == place).nonzero()[0]
             who = identities(stream.name, chunk.numbers[mine])
@@ -47,12 +46,10 @@ class BatchRunner(Runner):
             cost = carried.pop("cost", 1.0)
             together = Batch.of(carried, rows=len(mine), identity=who, size=size, cost=cost)
             for row, position in enumerate(mine.tolist()):
-                rows[position] = together.pick(slice(row, row + 1))
-        self._expected = (chunk, rows)
+                self._expected[chunk.first + position] = together.pick(slice(row, row + 1))
 
     def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
-        chunk, rows = self._expected
-        row = rows[number - chunk.first]
+        row = self._expected.pop(number)
         size = self.plan.streams[stream].size if self.plan.settings.fractional else row.memory()
         return self._spread(stream, replace(row, seq=seq, arrived=instant), size, instant)
 
