@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick lint types bench constraints clean
+.PHONY: help demo test quick fuzz lint types bench constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
@@ -18,6 +18,9 @@ test: $(VENV)/all lint types  ## the whole suite, lint and types first
 
 quick: $(VENV)/all  ## the fast part of the suite: no Ray
 	$(PYTEST) tests -m "not ray"
+
+fuzz: $(VENV)/all  ## the property tests on many more plans (EXAMPLES=200)
+	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py -o timeout=0
 
 lint: $(VENV)/all  ## ruff
 	$(BIN)/ruff check .

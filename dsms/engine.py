@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable, Sequence
 
@@ -49,6 +50,7 @@ class Engine:
         self._in_service = plan.settings.in_service
         self.journal = Journal()
         self._sized = self.ledger.size is None  # then bytes are counted too
+        self.undone: Sequence[Step] = ()  # of the turn that a cut fell into: the first was in service
         self._cut = cut  # the instant at which everything stops, done or not
         self._arrivals = Chunk.empty()
         self._position = 0  # in it
@@ -111,7 +113,7 @@ class Engine:
     def finish(self, now: float) -> None:
         """Tell everyone that the run has come to its end at this instant."""
         self._elapse(now)
-        for tell in self._on_begin:
+        for tell in self._on_taking:
             tell(now)
         self.journal.fold(self._on_read)
         self.runner.close()
@@ -157,12 +159,13 @@ class Engine:
             if now - since > journal.longest_wait:
                 journal.longest_wait = now - since
             if not queue.plain:
-                taken = self._release(queue, taken, made, sizes)
+                taken = self._release(now, queue, taken, made, sizes)
             now = self.clock.spend(cost)
             if self._next_event < now:
                 self._admit(now, inclusive=False)
                 if now > self._cut:
-                    steps = _done_by(self._cut, start, steps)
+                    done = _done_by(self._cut, start, steps)
+                    steps, self.undone = steps[:done], steps[done:]
                     break
             journal.instants.append(now)  # _elapse, written out: this is done for every tuple
             journal.held.append(ledger.held)
@@ -183,12 +186,14 @@ class Engine:
             journal.fold(self._on_read)
             self._ready.tidy()
 
-    def _release(self, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
+    def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Where memory is not simply tuples: what a step frees of it when done; what it frees at once, it does here."""
         ledger = self.ledger
         taken_bytes, made_bytes = sizes or (taken * queue.buffer.size, made * queue.outlet.size)
         freed, freed_bytes = queue.buffer.release(queue, taken, taken_bytes)
         if not self._in_service:
+            for tell in self._on_taking:
+                tell(now)
             ledger.held -= freed
             ledger.held_bytes -= freed_bytes
             freed = freed_bytes = 0
@@ -250,17 +255,13 @@ class Engine:
     def _listen(self, observers: Sequence[Observer]) -> None:
         hears = {event: listeners(observers, event) for event in EVENTS}
         self._on_read, self._on_elapse, self._on_arrive = hears["read"], hears["elapse"], hears["arrive"]
-        self._on_begin, self._on_turn, self._on_swap = hears["begin"], hears["turn"], hears["swap"]
+        self._on_begin, self._on_taking = hears["begin"], hears["taking"]
+        self._on_turn, self._on_swap = hears["turn"], hears["swap"]
         for observer in observers:
             observer.attach(self)
 
 
-def _done_by(instant: float, start: float, steps: Sequence[Step]) -> list[Step]:
-    """The steps of a turn that were done when the run was cut."""
-    done = []
-    for step in steps:
-        start += step[3]
-        if start > instant:
-            break
-        done.append(step)
-    return done
+def _done_by(instant: float, start: float, steps: Sequence[Step]) -> int:
+    """How many steps of a turn were done when the run was cut."""
+    ends = itertools.accumulate((step[3] for step in steps), initial=start)
+    return sum(end <= instant for end in ends) - 1

@@ -66,7 +66,7 @@ class Samples(Observer):
         while (instant := len(self.taken) * self.every) < now:
             self._sample(instant)
 
-    def begin(self, now: float) -> None:
+    def taking(self, now: float) -> None:
         while (instant := len(self.taken) * self.every) <= now:
             self._sample(instant)
 
@@ -103,6 +103,7 @@ class Results(Observer):
     trusted = True
 
     def __init__(self, plan: Plan) -> None:
+        self.known = True  # False: the run was cut, and nobody can say what would have become of what was left
         self.latencies = array("d")
         self.queries = [QueryResults(query, plan) for query in plan.queries]
 

@@ -36,6 +36,9 @@ class Observer:
     def begin(self, now: float) -> None:
         """A turn is about to start."""
 
+    def taking(self, now: float) -> None:
+        """Something is about to leave memory though no time has passed: a step starts, or the run is over."""
+
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """A turn has been carried out and accounted for."""
 
@@ -43,7 +46,7 @@ class Observer:
         """Another policy decides from now on."""
 
 
-EVENTS = ("read", "elapse", "arrive", "begin", "turn", "swap")
+EVENTS = ("read", "elapse", "arrive", "begin", "taking", "turn", "swap")
 
 
 def listeners(observers: Sequence[Observer], event: str) -> list[Callable[..., None]]:

@@ -60,7 +60,19 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
         reader.query(name, _table(query, f"queries.{name}"))
     plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file)
     _check_carried(plan)
+    _check_sizes(plan)
     return plan
+
+
+def _check_sizes(plan: Plan) -> None:
+    """A fractional tuple has no size of its own to keep behind a union."""
+    for station in plan.stations:
+        sizes = {producer.size for producer in station.inputs}
+        if plan.settings.fractional and len(sizes) > 1 and station.operator.size is None:
+            raise PlanError(
+                f"operator {station.name!r} reads fractional tuples of sizes {sorted(sizes)}: give it a `size`",
+                f"queries.{station.query.name}",
+            )
 
 
 def _check_carried(plan: Plan) -> None:

@@ -174,10 +174,17 @@ def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:
 def _close(engine: Engine, results: Results, turns: Turns, elapsed: float) -> None:
     """Count what is still under way when a run is cut: it is stale, and it has waited."""
     prospects = engine.runner.prospects()
+    results.known = prospects is not None or not engine.ledger.held
+    oldest = dict(prospects or {})
+    waiting = [engine.runner.waiting_since(), *(step[4] for step in engine.undone[1:])]  # the first was in service
+    turns.longest_wait = max(turns.longest_wait, elapsed - min(waiting))
+    for queue, *_, gone, _ in engine.undone:
+        name = queue.station.query.name
+        oldest[name] = min([oldest.get(name, math.inf), *gone])
     for mine in results.queries:
-        if mine.query.name in prospects:
-            mine.staleness.add(np.array([prospects[mine.query.name]]), np.array([elapsed]))
-    turns.longest_wait = max(turns.longest_wait, elapsed - engine.runner.waiting_since())
+        since = oldest.get(mine.query.name, math.inf)
+        if since < elapsed:
+            mine.staleness.add(np.array([since]), np.array([elapsed]))
 
 
 def _figures(
@@ -194,8 +201,11 @@ def _figures(
     fractional = plan.settings.fractional
     queries = {r.query.name: r for r in results.queries}
     outputs = {name: amounts.by_query[name] if fractional else r.count for name, r in queries.items()}
-    stale = {n: None if fractional or not elapsed else r.staleness.total / elapsed for n, r in queries.items()}
-    known = [(value, queries[name].query.weight) for name, value in stale.items() if value is not None]
+    stale = {
+        n: None if fractional or not elapsed or not results.known else r.staleness.total / elapsed
+        for n, r in queries.items()
+    }
+    shares = [(value, queries[name].query.weight) for name, value in stale.items() if value is not None]
     quantiles = results.quantiles()
     total = sum(outputs.values())
     count: Callable[[float], float] = float if fractional else int
@@ -216,8 +226,8 @@ def _figures(
         response=Response(quantiles["mean"]),
         longest_wait=turns.longest_wait,
         staleness=StaleShare(
-            sum(value for value, _ in known) / len(known) if known else None,
-            sum(v * weight for v, weight in known) / sum(weight for _, weight in known) if known else None,
+            sum(value for value, _ in shares) / len(shares) if shares else None,
+            sum(v * weight for v, weight in shares) / sum(weight for _, weight in shares) if shares else None,
         ),
         queries={n: QueryFigures(outputs[n], r.latency_mean(), stale[n]) for n, r in queries.items()},
     )

@@ -27,6 +27,7 @@ class Runner(ABC):
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.ledger, self.clock = plan, ledger, clock
+        self._fractional = plan.settings.fractional
 
     @abstractmethod
     def expect(self, chunk: Chunk) -> None:
@@ -62,7 +63,7 @@ class Runner(ABC):
                 steps.append(step)
                 at += step[3]
                 if first:
-                    left -= max(1, step[1])  # a piece of a fractional tuple counts as one
+                    left -= 1 if self._fractional else step[1]  # a piece counts as one, whatever its size
                     most, first = NOTHING, False
                 if step[2]:
                     for following in after[queue.index]:
@@ -74,9 +75,9 @@ class Runner(ABC):
         """Rows have come from outside as the seq-th arrival; answers their bytes."""
         raise TypeError(f"{type(self).__name__} runs abstract tuples: push a number of them, not a batch of rows")
 
-    def prospects(self) -> dict[str, float]:
-        """For each query with a result still on its way: the arrival of the oldest; empty where fates are not known."""
-        return {}
+    def prospects(self) -> dict[str, float] | None:
+        """For each query with a result still on its way: the arrival of the oldest; None where fates are not known."""
+        return None
 
     def waiting_since(self) -> float:
         """When the tuple that has waited longest came into its queue; infinity when none waits."""

@@ -12,7 +12,7 @@ from dsms.clock import Clock
 from dsms.fates import Identities, identities
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.operators import Abstract
-from dsms.plan import Plan, Station
+from dsms.plan import Plan, Station, Stream
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
 
@@ -86,6 +86,8 @@ class TupleRunner(Runner):
         lines: list[Line] = [queue.goods for queue in self.ledger.inputs[station.index]]
         for port, line in enumerate(lines):
             _note(line, port, flow, station.name)
+        if operator.size is not None:
+            flow = flow._replace(columns={name: c for name, c in flow.columns.items() if name != "size"})
         if lines[0].fates is None:
             return flow
         counts = operator.outputs(flow.identity)
@@ -97,8 +99,7 @@ class TupleRunner(Runner):
         self._born += len(new)
         for port, line in enumerate(lines):
             _decide(line, flow, counts * (flow.port == port), counts, keys)
-        columns = {n: c[parent] for n, c in flow.columns.items() if n != "size" or operator.size is None}
-        return Flow(flow.seq[parent], keys, born, flow.port[parent], columns)
+        return flow.pick(parent)._replace(key=keys, identity=born)
 
     def admit(self, stream: int, number: int, seq: int, instant: float) -> float:
         buffer = self.ledger.streams[stream]
@@ -172,16 +173,21 @@ def _into(station: Station, flows: dict[int, Flow]) -> Flow | None:
     if len(station.inputs) == 1:
         return parts[0][2]._replace(port=np.zeros(len(parts[0][2].seq), np.int64))
     names = {name for _, _, flow in parts for name in flow.columns}
-    columns = {
-        name: np.concatenate([
-            flow.columns.get(name, np.full(len(flow.seq), producer.size if name == "size" else 1.0))
-            for _, producer, flow in parts
-        ])
-        for name in names
-    }  # fmt: skip
+    if len({producer.size for producer in station.inputs}) > 1:
+        names.add("size")  # from here on a tuple has the size it came with
+    columns = {name: np.concatenate([_filled(name, producer, flow) for _, producer, flow in parts]) for name in names}
     seq, key, identity = (np.concatenate([flow[i] for _, _, flow in parts]) for i in range(3))
     port = np.concatenate([np.full(len(flow.seq), port) for port, _, flow in parts])
     return Flow(seq, key, identity, port, columns).pick(np.argsort(seq, kind="stable"))
+
+
+def _filled(name: str, producer: Stream | Station, flow: Flow) -> NDArray[Any]:
+    """A column where some of the inputs have none: the size is the producer's, a cost what is said for all, or 1."""
+    if name in flow.columns:
+        return flow.columns[name]
+    if name.startswith("cost.") and "cost" in flow.columns:
+        return flow.columns["cost"]
+    return np.full(len(flow.seq), producer.size if name == "size" else 1.0)
 
 
 def _note(line: Line, port: int, flow: Flow, station: str) -> None:
