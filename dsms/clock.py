@@ -48,12 +48,9 @@ class VirtualClock(Clock):
 
 
 class PacedClock(Clock):
-    """Declared cost is waited out in real time: a simulated CPU, `budget` times as fast as a whole one."""
+    """Declared cost is waited out in real time: a simulated CPU."""
 
-    def __init__(self, budget: float = 1.0) -> None:
-        if not budget > 0:
-            raise ValueError(f"budget is {budget}: a positive number is wanted")
-        self.budget = budget
+    def __init__(self) -> None:
         self._origin = time.monotonic()
 
     def now(self) -> float:
@@ -63,7 +60,7 @@ class PacedClock(Clock):
         time.sleep(max(0.0, instant - self.now()))
 
     def spend(self, cost: float) -> float:
-        time.sleep(cost / self.budget)
+        time.sleep(cost)
         return self.now()
 
 

@@ -78,7 +78,7 @@ class Engine:
             tell(now)
         if self._served is not None:
             self._served(segment)
-        share = segment.limit if self._share is None else self._within(self._share(segment), segment.limit)
+        share = segment.limit if self._share is None else self._within(self._share(segment), segment)
         if share is ONE and segment.only is not None:  # by far the most turns of a simulation
             steps = [self._work(segment.only, now, segment.startup, 1)]
         else:
@@ -133,24 +133,25 @@ class Engine:
         for index, segment in enumerate(segments):
             segment.index = index
             segment.measure(self.statistics.of)
+            # With fractional tuples `take` is how much one run takes, and a turn is one run.
+            segment.take = math.inf if self.plan.settings.fractional else segment.stations[0].operator.take or math.inf
             segment.limit = self._limit(segment)
         self._ready = ReadyOrder(policy, segments, self.ledger)
 
     def _limit(self, segment: Segment) -> Share:
         """What a turn may take when the policy does not say."""
         time = self.clock.slice if self.plan.settings.slice is None else self.plan.settings.slice
-        take = segment.stations[0].operator.take
-        if self.plan.settings.fractional:  # there `take` is how much one run takes, and a turn is one run
-            take = None
-        if time is None:
-            return Share(take, math.inf) if take else ONE
-        return Share(take or math.inf, time)
+        if time is not None:
+            return Share(segment.take, time)
+        return ONE if segment.take == math.inf else Share(segment.take, math.inf)
 
-    def _within(self, wanted: Share | None, limit: Share) -> Share:
-        """What the policy asks for, and no longer than the plan's slice."""
+    def _within(self, wanted: Share | None, segment: Segment) -> Share:
+        """What the policy asks for, no more than the operator takes in a run, no longer than the plan's slice."""
+        limit = segment.limit
         if wanted is None:
             return limit
-        return wanted if self.plan.settings.slice is None else Share(wanted.tuples, min(wanted.time, limit.time))
+        time = wanted.time if self.plan.settings.slice is None else min(wanted.time, limit.time)
+        return Share(min(wanted.tuples, segment.take), time)
 
     def _account(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """Let the turn's time pass, step by step, and write down what changed when."""
@@ -189,6 +190,8 @@ class Engine:
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Where memory is not simply tuples: what a step frees of it when done; what it frees at once, it does here."""
         ledger = self.ledger
+        if self._on_taking and self._next_event <= now:
+            self._admit(now, inclusive=True)  # who looks at what is held now must see what has just come
         taken_bytes, made_bytes = sizes or (taken * queue.buffer.size, made * queue.outlet.size)
         freed, freed_bytes = queue.buffer.release(queue, taken, taken_bytes)
         if not self._in_service:

@@ -87,6 +87,7 @@ class Turns(Observer):
         self._last: int | None = None
 
     def read(self, journal: Journal) -> None:
+        self.longest_wait = journal.longest_wait
         segments = np.fromiter(journal.segments, np.int64, len(journal.segments))
         if not len(segments):
             return
@@ -94,7 +95,6 @@ class Turns(Observer):
         self.switches += int(np.count_nonzero(np.diff(segments, prepend=before)))
         self.count += len(segments)
         self._last = int(segments[-1])
-        self.longest_wait = journal.longest_wait
 
 
 class Results(Observer):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,6 +42,7 @@ class Segment:
         "serial",
         "startup",
         "stations",
+        "take",
         "weight",
     )
 
@@ -60,6 +62,7 @@ class Segment:
         self.serial = next(SERIAL)  # tells it from every other segment there was, across policies
         self.index = 0  # its place in the policy's list
         self.order = 0  # breaks ties: further downstream first, then plan order
+        self.take = math.inf  # the most tuples its first operator takes in a run
         self.limit = Share(1, 0.0)  # what it may take when the policy does not say
         self.ranked: tuple[Any, ...] | None = None  # its valid entry in the ready order
 

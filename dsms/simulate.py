@@ -174,7 +174,7 @@ def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:
 def _close(engine: Engine, results: Results, turns: Turns, elapsed: float) -> None:
     """Count what is still under way when a run is cut: it is stale, and it has waited."""
     prospects = engine.runner.prospects()
-    results.known = prospects is not None or not engine.ledger.held
+    results.known = prospects is not None or not (engine.ledger.held or engine.undone)
     oldest = dict(prospects or {})
     waiting = [engine.runner.waiting_since(), *(step[4] for step in engine.undone[1:])]  # the first was in service
     turns.longest_wait = max(turns.longest_wait, elapsed - min(waiting))

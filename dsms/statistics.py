@@ -109,21 +109,24 @@ class Windows(Measured):
         super().__init__(plan)
         self._plan = plan
         self._length = plan.settings.window
+        self._ends = self._length
         self._window = [Count() for _ in plan.stations]
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
-        end = start
+        if start >= self._ends:  # a silence longer than a window
+            self._close(start)
         for queue, taken, made, cost, *_ in steps:
             self.note(self._window[queue.station.index], taken, made, cost)
-            end += cost
-        if end - self._window[0].since >= self._length:
-            self._close(end)
+            start += cost
+        if start >= self._ends:
+            self._close(start)
 
     def _close(self, now: float) -> None:
         for count, known in zip(self._window, self._estimates, strict=True):
             if count.consumed:  # a station that got nothing keeps what was known of it
                 known.cost, known.selectivity = count.busy / count.consumed, count.produced / count.consumed
+        self._ends = (now // self._length + 1) * self._length
         self._window = [Count(now) for _ in self._window]
         self._engine.remeasure(self._plan.stations)
 

@@ -68,19 +68,6 @@ def test_paced_time_waits_the_declared_cost_out(time: Time) -> None:
     assert (clock.meter(), time.slept) == (None, [0.75])
 
 
-def test_a_budget_is_how_fast_the_simulated_cpu_is(time: Time) -> None:
-    clock = PacedClock(budget=4.0)
-    assert clock.spend(3.0) == clock.now() == 0.75
-    clock.wait_until(2.0)
-    assert time.slept == [0.75, 1.25]  # arrivals come when they come
-
-
-@pytest.mark.parametrize("budget", [0.0, -1.0, float("nan")])
-def test_a_budget_must_be_positive(budget: float) -> None:
-    with pytest.raises(ValueError, match=f"budget is {budget}"):
-        PacedClock(budget)
-
-
 def test_wall_time_is_not_moved_by_declared_cost(time: Time) -> None:
     clock = WallClock()
     time.now += 0.5  # what the work has taken
@@ -90,7 +77,7 @@ def test_wall_time_is_not_moved_by_declared_cost(time: Time) -> None:
 
 
 def test_a_paced_clock_really_waits() -> None:
-    clock = PacedClock(budget=2.0)
+    clock = PacedClock()
     before = clock.now()
     assert clock.spend(0.004) - before >= 0.002
 

@@ -151,6 +151,13 @@ def test_a_sample_inside_a_turn_is_taken_before_the_next_tuple_is() -> None:
     assert by_one == by_three == [(0, 3), (1, 2), (2, 1), (3, 0)]
 
 
+def test_a_sample_inside_a_turn_counts_what_comes_at_that_instant() -> None:
+    """Two tuples at 0 and one at 1, when the second is about to be taken: 2 wait then, whether or not in one turn."""
+    plan = path({"cost": 1}, at=[0, 0, 1], in_service=False)
+    by_one, by_three = (dsms.simulate(plan, text, sample=1).memory.samples for text in ("rr", "rr:tuples=3"))
+    assert by_one == by_three == [(0, 2), (1, 2), (2, 1), (3, 0)]
+
+
 def test_what_lasts_no_time_is_not_held() -> None:
     """The last operator's input is gone and its output has left at one instant; so no more than 1 is ever held."""
     run = dsms.simulate(path({"cost": 1, "selectivity": 2}, {"cost": 1}, at=[0, 3]), "fifo")
@@ -228,6 +235,19 @@ def test_batches_do_not_give_another_staleness_at_a_cut() -> None:
     runs = [dsms.simulate(plan, "mtiq", until=2, cut=True, runner=runner) for runner in (None, BatchRunner)]
     assert runs[0].staleness.mean == 1.0
     assert runs[1].staleness.mean in (1.0, None)
+
+
+def test_a_tuple_between_two_operators_at_a_cut_is_on_its_way_though_no_queue_holds_it() -> None:
+    """a works on it from 0 to 4 and the run is cut at 2; what is in service does not count as memory."""
+    plan = path({"cost": 4}, {"cost": 1}, at=[0], in_service=False)
+    assert dsms.simulate(plan, "fifo", until=2, cut=True).staleness.mean == 1.0
+    assert dsms.simulate(plan, "fifo", until=2, cut=True, runner=BatchRunner).staleness.mean in (1.0, None)
+
+
+@pytest.mark.parametrize("fold", [1, 2, 4096])
+def test_the_wait_of_a_tuple_in_service_at_the_cut_counts_wherever_the_journal_ends(fold: int) -> None:
+    """The second tuple waits from 0 to 2 and is in service at 3, when the run is cut."""
+    assert simulated(path({"cost": 2}, at=[0, 0]), "fifo", fold, until=3, cut=True).longest_wait == 2
 
 
 def test_a_tuple_keeps_its_size_through_a_union() -> None:
