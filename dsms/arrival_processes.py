@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import cached_property
 from typing import NamedTuple
@@ -27,7 +28,7 @@ def draw(seed: int, use: int, block: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=seed % 2**128, counter=[0, 0, block, use]))
 
 
-class Arrivals:
+class Arrivals(ABC):
     """The instants at which a stream's tuples arrive, the same however time is split into windows."""
 
     def __init__(self, rate: float, carries: Mapping[str, Floats] | None = None) -> None:
@@ -63,9 +64,9 @@ class Arrivals:
         low, high = np.searchsorted(found, (start, stop))
         return found[low:high]
 
+    @abstractmethod
     def _run(self, start: float, stop: float) -> tuple[int, Floats]:
         """Consecutive tuples and the number of the first, with all those in [start, stop); origin and limits aside."""
-        raise NotImplementedError
 
     def _instant(self, number: int) -> float:
         """When the tuple of this number arrives, or infinity if it is beyond `until`; the origin aside."""

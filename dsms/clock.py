@@ -47,8 +47,8 @@ class VirtualClock(Clock):
         return self._now
 
 
-class PacedClock(Clock):
-    """Declared cost is waited out in real time: a simulated CPU."""
+class RealClock(Clock):
+    """Seconds since it was made."""
 
     def __init__(self) -> None:
         self._origin = time.monotonic()
@@ -58,23 +58,18 @@ class PacedClock(Clock):
 
     def wait_until(self, instant: float) -> None:
         time.sleep(max(0.0, instant - self.now()))
+
+
+class PacedClock(RealClock):
+    """Declared cost is waited out in real time: a simulated CPU."""
 
     def spend(self, cost: float) -> float:
         time.sleep(cost)
         return self.now()
 
 
-class WallClock(Clock):
+class WallClock(RealClock):
     """Work takes the time it takes: costs are measured, nothing is waited for but arrivals."""
-
-    def __init__(self) -> None:
-        self._origin = time.monotonic()
-
-    def now(self) -> float:
-        return time.monotonic() - self._origin
-
-    def wait_until(self, instant: float) -> None:
-        time.sleep(max(0.0, instant - self.now()))
 
     def spend(self, cost: float) -> float:
         return self.now()

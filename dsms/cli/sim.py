@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -148,10 +148,10 @@ def _runner(name: str) -> RunnerFactory | None:
     if name not in points:
         raise DsmsError(f"no runner {name!r}{existing(name, ['inline', *points])}")
     try:
-        loaded: Any = points[name].load()
+        loaded: RunnerFactory = points[name].load()
     except ImportError as error:
         raise DsmsError(f"runner {name!r} cannot be loaded: {error}; install dsms[{name}]") from None
-    return loaded  # type: ignore[no-any-return]
+    return loaded
 
 
 def _number(text: str) -> float:

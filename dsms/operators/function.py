@@ -53,6 +53,7 @@ def function_named(text: str, folder: Path = Path()) -> Callable[[Batch], Any]:
     if name not in found:
         names = [known for known in found if not known.startswith("_")]
         raise PlanError(f"function {text!r}: no {name!r} in {module!r}{existing(name, names)}", "function")
-    if not callable(found[name]):
-        raise PlanError(f"function {text!r} is a {type(found[name]).__name__}, not a function", "function")
-    return found[name]  # type: ignore[no-any-return]
+    function: Callable[[Batch], Any] = found[name]
+    if not callable(function):
+        raise PlanError(f"function {text!r} is a {type(function).__name__}, not a function", "function")
+    return function

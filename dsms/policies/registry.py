@@ -56,9 +56,10 @@ def _class(name: str) -> type[Policy]:
     if point is None:
         raise PolicyError(f"no policy {name!r}{existing(name, policy_names())}")
     try:
-        return point.load()  # type: ignore[no-any-return]
+        loaded: type[Policy] = point.load()
     except Exception as error:
         raise PolicyError(f"policy {name!r} comes from {point.value!r}, which cannot be loaded: {error}") from None
+    return loaded
 
 
 def parameters(policy: type[Policy]) -> dict[str, typing.Any]:

@@ -35,7 +35,8 @@ class BatchRunner(Runner):
 
     def outcome(self, queue: Queue, startup: float, most: float) -> tuple[Any, Any]:
         """Let a station work: what came of it, and the batch made."""
-        return self._hosts[queue.station.index].work(queue.port, startup, most)  # type: ignore[no-any-return]
+        done: tuple[Any, Any] = self._hosts[queue.station.index].work(queue.port, startup, most)
+        return done
 
     def expect(self, chunk: Chunk) -> None:
         for place, stream in enumerate(self.plan.streams):
