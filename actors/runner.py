@@ -8,6 +8,7 @@ from typing import Any
 import ray
 
 from actors.station import StationActor
+from dsms.batch import Batch
 from dsms.clock import Clock
 from dsms.goods import Goods, Outcome
 from dsms.ledger import Ledger, Queue
@@ -51,6 +52,10 @@ class ActorRunner(BatchRunner):
         work = self._hosts[queue.station.index].work.options(num_returns=2)
         outcome, made = work.remote(queue.port, startup, most)
         return ray.get(outcome), made
+
+    def fetched(self, batch: Any) -> Batch:
+        here: Batch = ray.get(batch)
+        return here
 
     def waiting_since(self) -> float:
         return float(min(ray.get([actor.waiting_since.remote() for actor in self._actors])))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from dsms.batch import Batch
 from dsms.clock import Clock, VirtualClock
-from dsms.errors import PlanError, existing
+from dsms.errors import DsmsError, PlanError, PolicyError, existing
 from dsms.journal import FOLD, Journal
 from dsms.ledger import Ledger, Queue
 from dsms.observers import EVENTS, Observer, listeners
@@ -16,7 +16,7 @@ from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
 from dsms.ready import ReadyOrder
 from dsms.runners import Runner, Step, inline_runner
-from dsms.runners.base import NONE
+from dsms.runners.base import NONE, Sink
 from dsms.schedule import Chunk, Schedule
 from dsms.segment import Segment, Share
 from dsms.statistics import KINDS
@@ -38,15 +38,21 @@ class Engine:
         observers: Sequence[Observer] = (),
         until: float | None = None,
         cut: float = math.inf,
+        sink: Sink | None = None,
     ) -> None:
         self.plan = plan
         self.clock = clock or VirtualClock()
-        self._schedule = Schedule(plan.streams, plan.settings.seed, plan.settings.until if until is None else until)
+        try:
+            self._schedule = Schedule(plan.streams, plan.settings.seed, plan.settings.until if until is None else until)
+        except PlanError as error:
+            raise error.within("", plan.name) from None
         self.ledger = Ledger(plan, sized=self._schedule.sized)
         self.runner = (runner or inline_runner(plan))(plan, self.ledger, self.clock)
+        self.runner.sink = sink
         self._work = self.runner.work
         self.statistics = KINDS[plan.settings.statistics](plan)
         self.admitted = 0
+        self._shared = plan.settings.buffers == "shared"
         self._in_service = plan.settings.in_service
         self.journal = Journal()
         self._sized = self.ledger.size is None  # then bytes are counted too
@@ -98,17 +104,22 @@ class Engine:
         names = [s.name for s in self.plan.streams]
         if stream not in names:
             raise PlanError(f"no stream {stream!r}{existing(stream, names)}", file=self.plan.name)
+        count = len(goods) if isinstance(goods, Batch) else goods
+        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+            raise DsmsError(f"push of {goods!r} into {stream!r}: a Batch or a number of tuples is wanted")
+        if not count:
+            return
         place, now = names.index(stream), self.clock.now()
         self._elapse(now)
         if isinstance(goods, Batch):
-            self._hold(place, len(goods), self.runner.push(place, goods, self.admitted, now))
+            self._hold(place, count, self.runner.push(place, goods, self.admitted, now))
         else:
-            chunk = self._schedule.pushed(place, now, goods)
+            chunk = self._schedule.pushed(place, now, count)
             self.runner.expect(chunk)
-            for number in range(chunk.first, chunk.first + goods):
+            for number in range(chunk.first, chunk.first + count):
                 self._hold(place, 1, self.runner.admit(place, number, self.admitted, now))
         for tell in self._on_arrive:
-            tell(now, place, len(goods) if isinstance(goods, Batch) else goods)
+            tell(now, place, count)
 
     def finish(self, now: float) -> None:
         """Tell everyone that the run has come to its end at this instant."""
@@ -122,21 +133,25 @@ class Engine:
         """Statistics of these stations have changed: so have the figures and the ranks of their segments."""
         touched = {id(s): s for station in stations for q in self.ledger.inputs[station.index] for s in q.segments}
         for segment in touched.values():
-            segment.measure(self.statistics.of)
+            segment.measure(self.statistics.of, self._shared)
             self._ready.touch(segment)
 
     def _use(self, policy: Policy) -> None:
-        self.policy = policy
         self._served = policy.served if type(policy).served is not Policy.served else None
         self._share = policy.share if policy.shares() else None
         segments = policy.segments(self.plan)
         for index, segment in enumerate(segments):
             segment.index = index
-            segment.measure(self.statistics.of)
+            segment.measure(self.statistics.of, self._shared)
             # With fractional tuples `take` is how much one run takes, and a turn is one run.
             segment.take = math.inf if self.plan.settings.fractional else segment.stations[0].operator.take or math.inf
             segment.limit = self._limit(segment)
+        covered = {id(station) for segment in segments for station in segment.stations}
+        left_out = [station.name for station in self.plan.stations if id(station) not in covered]
+        if left_out:
+            raise PolicyError(f"policy {policy.name!r} leaves out {left_out}: every operator must be in some segment")
         self._ready = ReadyOrder(policy, segments, self.ledger)
+        self.policy = policy
 
     def _limit(self, segment: Segment) -> Share:
         """What a turn may take when the policy does not say."""
@@ -151,7 +166,7 @@ class Engine:
         if wanted is None:
             return limit
         time = wanted.time if self.plan.settings.slice is None else min(wanted.time, limit.time)
-        return Share(min(wanted.tuples, segment.take), time)
+        return Share(max(1, min(wanted.tuples, segment.take)), time)
 
     def _account(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """Let the turn's time pass, step by step, and write down what changed when."""

@@ -31,9 +31,13 @@ class OperatorError(Exception):
     """An operator's own code failed while it ran."""
 
 
+MOST = 40  # names listed in a message
+
+
 def existing(given: str, names: Iterable[str]) -> str:
     """The tail of every "no such name" message: the nearest name, and all there are."""
     known = sorted(names)
     near = difflib.get_close_matches(given, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"{hint}; there are {known}" if known else "; there are none"
+    more = f" and {len(known) - MOST} more" if len(known) > MOST else ""
+    return f"{hint}; there are {known[:MOST]}{more}" if known else "; there are none"

@@ -25,12 +25,12 @@ def mix(values: Identities) -> Identities:
 
 def identities(stream: str, numbers: Counts) -> Identities:
     """Who the tuples of a stream are, by their number in it: other streams of a plan do not matter."""
-    return mix(numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(name_hash(stream)))
+    return mix(mix(numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)) + np.uint64(name_hash(stream)))
 
 
-def descendants(parents: Identities, salt: int) -> Identities:
-    """Identities for tuples that must not share their parents' fates downstream."""
-    return mix(parents + np.uint64((salt + 1) * 0xD1B54A32D192ED03 % 2**64))
+def descendants(parents: Identities, salts: Counts) -> Identities:
+    """Identities for tuples that must not share their parents' fates downstream, nor each other's."""
+    return mix(parents + (salts + 1).astype(np.uint64) * np.uint64(0xD1B54A32D192ED03))
 
 
 def random_outputs(identity: Identities, selectivity: float, operator: int, seed: int) -> Counts:

@@ -16,7 +16,7 @@ class Queue:
     """One input of one station: a reader of its producer's buffer."""
 
     __slots__ = (
-        "buffer", "changed", "changes", "copies", "count", "counted", "goods", "index", "oldest", "outlet",
+        "buffer", "changed", "changes", "copies", "count", "counted", "goods", "headed", "index", "oldest", "outlet",
         "plain", "port", "read", "segments", "sole", "station",
     )  # fmt: skip
 
@@ -32,6 +32,7 @@ class Queue:
         self.oldest: float = NOTHING  # sequence number of its head
         self.segments: list[Segment] = []  # those that take from it
         self.sole: Segment | None = None  # the one segment that takes from it, and from nothing else
+        self.headed: float = NOTHING  # its head as last entered with segments of several queues
         self.counted: float = 0  # of its tuples, those that its segments' backlogs include already
         self.changed = False  # since the last decision; then it stands in `changes`, the ledger's list of all such
         self.changes = changes
@@ -165,6 +166,7 @@ class Ledger:
             for queue in segment.queues:
                 segment.after[queue.index] = tuple(q for q in reversed(queue.outlet.readers) if q.index in inside)
             segment.pending = 0
+            segment.heads = []
             for queue in segment.queues:
                 queue.segments.append(segment)
         self.changes.clear()
@@ -172,5 +174,6 @@ class Ledger:
             alone = len(queue.segments) == 1 and queue.segments[0].only is queue
             queue.sole = queue.segments[0] if alone else None
             queue.counted = 0
+            queue.headed = NOTHING
             queue.changed = True
             self.changes.append(queue)

@@ -108,7 +108,7 @@ class Results(Observer):
         self.queries = [QueryResults(query, plan) for query in plan.queries]
 
     def attach(self, engine: Engine) -> None:
-        self._ledger = engine.ledger
+        self._engine = engine
 
     def read(self, journal: Journal) -> None:
         whose = np.fromiter(journal.result_query, np.int64, len(journal.result_query))
@@ -119,7 +119,7 @@ class Results(Observer):
         for place in np.flatnonzero(np.diff(bounds)).tolist():
             mine = by_query[bounds[place] : bounds[place + 1]]
             self.queries[place].add(arrived[mine], left[mine])
-        if self._ledger.held == 0:  # nothing is under way that could still make a gap stale
+        if self._engine.ledger.held == 0 and not self._engine.undone:  # nothing is under way that could fill a gap
             for query in self.queries:
                 query.staleness.gaps.clear()
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from heapq import heapify, heappop, heappush, heapreplace
 from typing import Any
 
+from dsms.errors import PolicyError
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.policies.base import Policy
 from dsms.segment import Segment
@@ -28,7 +30,8 @@ class ReadyOrder:
         for order, segment in enumerate(downstream):
             segment.order = order
             segment.ranked = None
-            segment.key = self._key(segment)
+            if not policy.dynamic:
+                segment.key = self._key(segment)
         ledger.bind(segments)
 
     def first(self) -> Segment | None:
@@ -59,10 +62,13 @@ class ReadyOrder:
         if len(self._heap) > 64 + 4 * len(self.segments):
             self._heap[:] = [segment.ranked for segment in self.segments if segment.ranked is not None]
             heapify(self._heap)
+        if len(self._keys) > 64 + 4 * len(self.segments):
+            self._keys.clear()
 
     def touch(self, segment: Segment) -> None:
         """Its priority has changed though its queues have not: new statistics, another weight."""
-        segment.key = self._key(segment)
+        if not self._dynamic:
+            segment.key = self._key(segment)
         segment.ranked = None
         for queue in segment.queues:
             queue.put(0, queue.oldest)
@@ -70,6 +76,8 @@ class ReadyOrder:
     def _key(self, segment: Segment) -> float:
         """What it is sorted by first; equal keys are one object, which a heap compares without looking into it."""
         key = -self.policy.priority(segment)
+        if math.isnan(key):
+            raise PolicyError(f"policy {self.policy.name!r} gives {segment} no priority: it is not a number")
         return self._keys.setdefault(key, key)
 
     def _rank(self, segment: Segment, oldest: float) -> None:
@@ -93,8 +101,12 @@ class ReadyOrder:
             if queue.counted == 0:
                 return  # filled and emptied within a turn
         moved, queue.counted = queue.count - queue.counted, queue.count
+        another = queue.oldest not in (queue.headed, NOTHING)
+        queue.headed = queue.oldest
         for segment in queue.segments:
             segment.pending += moved
+            if another:
+                segment.enter(queue)
             oldest = segment.start().oldest
             if oldest == NOTHING:
                 segment.pending = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -28,10 +29,12 @@ class Segment:
     __slots__ = (
         "after",
         "freed",
+        "heads",
         "index",
         "key",
         "limit",
         "mean_cost",
+        "next_cost",
         "oldest",
         "only",
         "order",
@@ -57,6 +60,8 @@ class Segment:
         self.only: Queue | None = None  # its queue, where it has but one
         self.key = 0.0  # minus its priority, as last ranked
         self.selectivity = 1.0  # outputs out of it per tuple taken in
+        self.heads: list[tuple[float, int, int, Queue]] = []  # where it has several queues: their heads, some of old
+        self.next_cost = 0.0  # likewise for one more in the same turn, when start-up is paid
         self.mean_cost = 0.0  # time per tuple taken in, with what becomes of it inside
         self.freed = 0.0  # bytes of memory given back per tuple taken in
         self.serial = next(SERIAL)  # tells it from every other segment there was, across policies
@@ -77,39 +82,38 @@ class Segment:
         """The queue that a turn begins with: the one whose head is the oldest; on a path, the furthest down."""
         if self.only is not None:
             return self.only
-        first = self.queues[0]
-        if first.count == self.pending and first.count:  # nothing was left over further down, as is the rule
-            return first
-        return min(self.queues, key=_seniority)
+        heads = self.heads
+        while heads and heads[0][0] != heads[0][3].oldest:
+            heappop(heads)  # that head has been taken
+        return heads[0][3] if heads else self.queues[0]
 
-    def measure(self, estimate: Callable[[Station], Estimate]) -> None:
-        """Work out the figures of the whole from those of its stations."""
+    def enter(self, queue: Queue) -> None:
+        """A queue of several has another head."""
+        heappush(self.heads, (queue.oldest, -queue.station.index, queue.index, queue))
+
+    def measure(self, estimate: Callable[[Station], Estimate], shared: bool) -> None:
+        """Work out the figures of the whole from those of its stations; `shared`: one copy serves all readers."""
         inside = {id(station) for station in self.stations}
+        # Every station fed from outside only is an entrance; with several, the figures are means over them.
+        entrances = [s for s in self.stations if not any(id(producer) in inside for producer in s.inputs)]
         reach = {id(station): 0.0 for station in self.stations}
+        reach.update((id(station), 1 / len(entrances)) for station in entrances)
+        self.mean_cost = self.next_cost = self.selectivity = self.freed = 0.0
         for station in self.stations:
-            # Every station fed from outside counts as an entrance; with several, the figures are means over them.
-            if not any(id(producer) in inside for producer in station.inputs):
-                reach[id(station)] = 1.0
-        entrances = sum(reach.values())
-        self.mean_cost = self.selectivity = self.freed = 0.0
-        for station in self.stations:
-            known, tuples = estimate(station), reach[id(station)] / entrances
+            known, tuples = estimate(station), reach[id(station)]
             outputs = tuples * known.selectivity
             self.mean_cost += tuples * known.cost
+            self.next_cost += tuples * known.each
+            outside = [consumer for consumer in station.consumers if id(consumer) not in inside]
             for consumer in station.consumers:
                 if id(consumer) in inside:
-                    reach[id(consumer)] += outputs * entrances
-            if station.sink:
+                    reach[id(consumer)] += outputs
+            if station.sink or outside:
                 self.selectivity += outputs
-            if any(id(consumer) not in inside for consumer in station.consumers):
-                self.selectivity += 0 if station.sink else outputs
-                self.freed -= outputs * station.size
-        self.freed += sum(s.inputs[0].size for s in self.stations if _entrance(s, inside)) / entrances
-
-
-def _entrance(station: Station, inside: set[int]) -> bool:
-    return not any(id(producer) in inside for producer in station.inputs)
-
-
-def _seniority(queue: Queue) -> tuple[float, int]:
-    return queue.oldest, -queue.station.index
+            if outside:
+                self.freed -= outputs * station.size * (1 if shared else len(outside))
+        for station in entrances:
+            for producer in station.inputs:
+                # Of a shared tuple nobody knows who will be the last to read it, and so free it: each has its part.
+                part = 1 / len(producer.consumers) if shared else 1.0
+                self.freed += producer.size * part / len(station.inputs) / len(entrances)

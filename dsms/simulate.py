@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -17,7 +17,7 @@ from dsms.errors import DsmsError
 from dsms.measures import Amounts, Memory, Results, Samples, Turns
 from dsms.observers import Observer
 from dsms.plan import Plan
-from dsms.planfile import read_plan
+from dsms.planfile import plan_from, read_plan
 from dsms.policies.base import Policy
 from dsms.policies.registry import policy_named
 from dsms.settings import is_number
@@ -100,7 +100,7 @@ class Run:
 
 
 def simulate(
-    plan: Plan | str | Path,
+    plan: Plan | str | Path | Mapping[str, Any],
     policy: str | Policy,
     *,
     until: float | None = None,
@@ -113,12 +113,17 @@ def simulate(
     progress: Callable[[float], None] | None = None,
 ) -> Run:
     """Run a plan in virtual time; `progress` is told now and then what time it is there."""
-    plan = plan if isinstance(plan, Plan) else read_plan(plan)
-    if seed is not None:
-        plan = replace(plan, settings=replace(plan.settings, seed=seed))
+    if not isinstance(plan, Plan):
+        plan = plan_from(plan) if isinstance(plan, Mapping) else read_plan(plan)
+    if not isinstance(policy, str | Policy):
+        raise DsmsError(f"{policy!r} is not a policy: its name, or an object of a class of policies, is wanted")
     for name, value in (("until", until), ("sample", sample), ("seed", seed)):
         if value is not None and not (is_number(value) and (value > 0 or (value == 0 and name != "sample"))):
             raise DsmsError(f"{name} is {value!r}: a number {'above' if name == 'sample' else 'from'} 0 is wanted")
+    if seed is not None:
+        if seed != int(seed):
+            raise DsmsError(f"seed is {seed!r}: a whole number from 0 is wanted")
+        plan = replace(plan, settings=replace(plan.settings, seed=int(seed)))
     until = plan.settings.until if until is None else until
     if cut and until is None:
         raise DsmsError("a run can be cut only at an instant: give --until, or `until` in [run]")

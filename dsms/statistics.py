@@ -17,10 +17,11 @@ if TYPE_CHECKING:
 class Estimate:
     """One station as a policy sees it."""
 
-    __slots__ = ("cost", "selectivity")
+    __slots__ = ("cost", "each", "selectivity")
 
-    def __init__(self, cost: float, selectivity: float) -> None:
-        self.cost = cost  # time per input tuple, start-up included
+    def __init__(self, cost: float, selectivity: float, each: float) -> None:
+        self.cost = cost  # time per input tuple, its share of the start-up included
+        self.each = each  # time for one more in the same run
         self.selectivity = selectivity  # outputs per input tuple
 
 
@@ -76,6 +77,14 @@ class Measured(Statistics):
         for queue, taken, made, cost, *_ in steps:
             self.note(self.totals[queue.station.index], taken, made, cost)
 
+    def learn(self, index: int, cost: float, selectivity: float) -> None:
+        """Let this be what is known of a station."""
+        known, operator = self._estimates[index], self._engine.plan.stations[index].operator
+        known.cost = max(cost, 1e-12)  # policies divide by it
+        known.selectivity = selectivity
+        if not operator.startup:  # otherwise the part of it that is not start-up is known as declared only
+            known.each = known.cost
+
     @staticmethod
     def note(count: Count, taken: float, made: float, cost: float) -> None:
         count.consumed += taken
@@ -97,8 +106,8 @@ class Averages(Measured):
             self.note(runs.setdefault(queue.station.index, Count()), taken, made, cost)
         for index, run in runs.items():
             known = self._estimates[index]
-            known.cost = w * known.cost + (1 - w) * run.busy / run.consumed
-            known.selectivity = w * known.selectivity + (1 - w) * run.produced / run.consumed
+            cost = w * known.cost + (1 - w) * run.busy / run.consumed
+            self.learn(index, cost, w * known.selectivity + (1 - w) * run.produced / run.consumed)
         self._engine.remeasure([self._engine.plan.stations[index] for index in runs])
 
 
@@ -123,9 +132,9 @@ class Windows(Measured):
             self._close(start)
 
     def _close(self, now: float) -> None:
-        for count, known in zip(self._window, self._estimates, strict=True):
+        for index, count in enumerate(self._window):
             if count.consumed:  # a station that got nothing keeps what was known of it
-                known.cost, known.selectivity = count.busy / count.consumed, count.produced / count.consumed
+                self.learn(index, count.busy / count.consumed, count.produced / count.consumed)
         self._ends = (now // self._length + 1) * self._length
         self._window = [Count(now) for _ in self._window]
         self._engine.remeasure(self._plan.stations)
@@ -137,4 +146,4 @@ KINDS = {"declared": Statistics, "average": Averages, "window": Windows}
 def declared(station: Station) -> Estimate:
     """What the plan says, the start-up spread over the tuples a run takes."""
     operator = station.operator
-    return Estimate(operator.cost + operator.startup / (operator.take or 1), operator.selectivity)
+    return Estimate(operator.cost + operator.startup / (operator.take or 1), operator.selectivity, operator.cost)

@@ -283,4 +283,4 @@ class Shares(Observer):
         assert len(begun) <= most
         time = min(math.inf if asked is None else asked.time, settings.slice or math.inf)
         for i in begun[1:]:  # a tuple is begun only if, by what is known of its cost, it will be done in time
-            assert sum(step[3] for step in steps[:i]) + segment.mean_cost <= time * (1 + 1e-6)
+            assert sum(step[3] for step in steps[:i]) + segment.next_cost <= time * (1 + 1e-6)

@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import entry_points
+from importlib.metadata import entry_points, version
 from typing import Any
 
 from dsms.cli import sim
@@ -22,6 +22,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 the run failed, 2 wrong call or plan."""
     known = _commands()
     parser = argparse.ArgumentParser(prog="dsms", description="Data streams, and the scheduler that decides.")
+    parser.add_argument("--version", action="version", version=f"dsms {version('dsms')}")
     parser.add_argument("--log", choices=("text", "json"), default="text", help="how messages are written to stderr")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in known.items():
@@ -31,7 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _write_log(given.log)
     try:
         code = int(known[given.command].run(given) or 0)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by the caller
+            sys.stdout.flush()
         return code
     except DsmsError as error:
         log.error("%s", error)

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import TypeVar
 
 from rich.box import SIMPLE_HEAD
@@ -62,6 +63,8 @@ def run(given: argparse.Namespace) -> int:
         policy_named(text)  # a typing error in the last of them should not cost the runs before it
     if given.trace and len(wanted) > 1:
         raise PolicyError(f"--trace writes the turns of one run: give one --policy, not {len(wanted)}")
+    if given.trace and Path(given.trace).resolve() == Path(given.plan).resolve():
+        raise DsmsError(f"--trace {given.trace} would overwrite the plan")
     plan = read_plan(given.plan)
     runner = _runner(given.runner)
     runs = [_simulated(plan, text, given, runner) for text in wanted]

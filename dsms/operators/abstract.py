@@ -40,8 +40,8 @@ class Abstract(Operator):
         born = identity[parent]
         # Copies of one tuple, or one tuple come in by two ports, must not share their fates further down.
         salt = copy * 65536 + (ports[parent] if isinstance(ports, np.ndarray) else ports)
-        for value in np.unique(salt[salt > 0]):
-            born[salt == value] = descendants(born[salt == value], int(value))
+        other = salt > 0
+        born[other] = descendants(born[other], salt[other])
         return parent, born
 
     def process(self, batch: Batch, port: int = 0) -> Batch:

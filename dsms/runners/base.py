@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from dsms.batch import Batch
 from dsms.clock import Clock
@@ -19,6 +19,9 @@ NONE: Sequence[float] = ()  # no results left: the engine looks for this very ob
 Step = tuple[Queue, float, float, float, float, Sequence[float], tuple[float, float] | None]
 
 
+Sink = Callable[[str, Batch], None]  # a query's name and its rows
+
+
 class Runner(ABC):
     """Keeps the goods of a plan's queues and takes them through a segment when granted a turn.
 
@@ -28,6 +31,7 @@ class Runner(ABC):
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.ledger, self.clock = plan, ledger, clock
         self._fractional = plan.settings.fractional
+        self.sink: Sink | None = None  # who gets the rows that queries put out
 
     @abstractmethod
     def expect(self, chunk: Chunk) -> None:
@@ -68,7 +72,7 @@ class Runner(ABC):
                 if step[2]:
                     for following in after[queue.index]:
                         stack += [following] * self.followers(step)
-            if start.oldest == NOTHING or left <= 0 or at + segment.mean_cost > limit:
+            if start.oldest == NOTHING or left <= 0 or at + segment.next_cost > limit:
                 return steps
 
     def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:

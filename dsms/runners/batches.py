@@ -38,6 +38,11 @@ class BatchRunner(Runner):
         done: tuple[Any, Any] = self._hosts[queue.station.index].work(queue.port, startup, most)
         return done
 
+    def fetched(self, batch: Any) -> Batch:
+        """A batch that a station has made, brought here."""
+        here: Batch = batch
+        return here
+
     def expect(self, chunk: Chunk) -> None:
         for place, stream in enumerate(self.plan.streams):
             mine = (chunk.streams == place).nonzero()[0]
@@ -71,6 +76,8 @@ class BatchRunner(Runner):
                 self.deliver(reader, made, at + done.cost)
                 reader.put(done.made, done.seq)
         gone = done.gone if len(done.gone) else NONE
+        if self.sink is not None and gone is not NONE:
+            self.sink(queue.station.query.name, self.fetched(made))
         return queue, done.taken, done.made, done.cost, done.since, gone, (done.taken_bytes, done.made_bytes)
 
     def followers(self, step: Step) -> int:

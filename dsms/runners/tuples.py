@@ -149,12 +149,15 @@ class TupleRunner(Runner):
 
     def _destinations(self, queue: Queue, key: int) -> set[str]:
         """The queries that this tuple, waiting here, will be a result of."""
-        fates = queue.goods.fates
-        children = (key,) if fates is None else fates.get(key, ())
-        reached = {queue.station.query.name} if children and queue.station.sink else set()
-        for reader in self.ledger.outlets[queue.station.index].readers:
-            for child in children:
-                reached |= self._destinations(reader, child)
+        reached: set[str] = set()
+        ahead = [(queue, key)]
+        while ahead:
+            queue, key = ahead.pop()
+            fates = queue.goods.fates
+            children = (key,) if fates is None else fates.get(key, ())
+            if children and queue.station.sink:
+                reached.add(queue.station.query.name)
+            ahead += [(reader, child) for reader in queue.outlet.readers for child in children]
         return reached
 
 
