@@ -39,9 +39,10 @@ def test_the_commands_shown_work(line, tmp_path, monkeypatch, capsys):
 
 def test_the_python_shown_works(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    code = next(text for kind, text in BLOCKS if kind == "python" and "dsms.simulate" in text)
-    exec(code, {})
-    assert capsys.readouterr().out
+    for marker, printed in (("dsms.simulate", ""), ("engine.swap", "cheap 100")):
+        code = next(text for kind, text in BLOCKS if kind == "python" and marker in text)
+        exec(code, {})
+        assert printed in capsys.readouterr().out
 
 
 def test_the_policy_shown_is_short_and_runs(plans, tmp_path, monkeypatch):
