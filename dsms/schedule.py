@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,6 +28,12 @@ class Chunk:
     streams: NDArray[np.int64]  # which stream each belongs to, by its place in the plan
     numbers: NDArray[np.int64]  # each one's number in its stream
     carries: Mapping[int, Mapping[str, NDArray[Any]]] = field(default_factory=dict)  # by stream: a column's value each
+
+    def by_stream(self) -> Iterator[tuple[int, NDArray[np.int64]]]:
+        """Of each stream that has some: its place, and the positions of its arrivals, in order."""
+        order = np.argsort(self.streams, kind="stable")
+        places, starts = np.unique(self.streams[order], return_index=True)
+        return zip(places.tolist(), np.split(order, starts[1:]), strict=True)
 
     @classmethod
     def empty(cls) -> Chunk:
@@ -84,7 +90,7 @@ class Schedule:
         numbers = np.concatenate([seen + np.arange(len(p)) for seen, p in zip(self._seen, parts, strict=True)])
         order = np.argsort(instants, kind="stable")  # equal instants stay in the order of the streams
         carries = {
-            place: {name: column[numbers[streams == place]] for name, column in process.carries.items()}
+            place: {n: c[self._seen[place] : self._seen[place] + len(parts[place])] for n, c in process.carries.items()}
             for place, process in enumerate(self._processes)
             if process is not None and process.carries
         }

@@ -44,8 +44,8 @@ class BatchRunner(Runner):
         return here
 
     def expect(self, chunk: Chunk) -> None:
-        for place, stream in enumerate(self.plan.streams):
-            mine = (chunk.streams == place).nonzero()[0]
+        for place, mine in chunk.by_stream():
+            stream = self.plan.streams[place]
             who = identities(stream.name, chunk.numbers[mine])
             carried = dict(chunk.carries.get(place, {}))
             size = 1.0 if self.plan.settings.fractional else carried.pop("size", stream.size)

@@ -68,14 +68,13 @@ class TupleRunner(Runner):
 
     def expect(self, chunk: Chunk) -> None:
         flows: dict[int, Flow] = {}
-        for place, stream in enumerate(self.plan.streams):
-            mine = np.flatnonzero(chunk.streams == place)
-            if len(mine):
-                seq, columns = mine + chunk.first, dict(chunk.carries.get(place, {}))
-                if "size" in columns:
-                    self._sized.update(zip(seq.tolist(), columns["size"].tolist(), strict=True))
-                who = identities(stream.name, chunk.numbers[mine])
-                flows[id(stream)] = Flow(seq, seq, who, np.zeros(len(mine), np.int64), columns)
+        for place, mine in chunk.by_stream():
+            stream = self.plan.streams[place]
+            seq, columns = mine + chunk.first, dict(chunk.carries.get(place, {}))
+            if "size" in columns:
+                self._sized.update(zip(seq.tolist(), columns["size"].tolist(), strict=True))
+            who = identities(stream.name, chunk.numbers[mine])
+            flows[id(stream)] = Flow(seq, seq, who, np.zeros(len(mine), np.int64), columns)
         for station, operator in zip(self.plan.stations, self._operators, strict=True):
             flow = _into(station, flows)
             if flow is not None:
