@@ -4,13 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 FOLD = 1 << 12  # turns after which the columns are handed on and begun anew, so that no history is kept
 
 
 class Journal:
     """The latest stretch of a run."""
 
-    COLUMNS = ("held", "held_bytes", "instants", "result_arrived", "result_left", "result_query", "segments")
+    COLUMNS = (
+        "held",
+        "held_bytes",
+        "instants",
+        "result_arrived",
+        "result_left",
+        "result_query",
+        "result_batches",
+        "segments",
+    )
     __slots__ = (*COLUMNS, "longest_wait")
 
     def __init__(self) -> None:
@@ -22,9 +34,13 @@ class Journal:
         self.result_query: list[int] = []  # of each result, its query's place in the plan
         self.result_arrived: list[float] = []  # when the system first saw what it needed
         self.result_left: list[float] = []
+        self.result_batches: list[tuple[int, float, NDArray[np.float64]]] = []  # many at once: query, left, arrived
 
     def results(self, query: int, now: float, arrivals: Sequence[float]) -> None:
         """Results have left."""
+        if isinstance(arrivals, np.ndarray):
+            self.result_batches.append((query, now, arrivals))
+            return
         self.result_arrived.extend(arrivals)
         if len(arrivals) == 1:
             self.result_query.append(query)

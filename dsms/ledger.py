@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from heapq import heappop, heappush
 from typing import Any
 
 from dsms.plan import Plan, Station, Stream
@@ -77,34 +78,32 @@ class Buffer:
 class SharedBuffer(Buffer):
     """One copy for several readers, each with its own read pointer: a tuple goes when the last has read it."""
 
-    __slots__ = ("_behind", "_low", "_weights")
+    __slots__ = ("_behind", "_marks", "_weights")
 
     def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
         super().__init__(readers, size, shared=True)
         self._behind: dict[float, int] = {0: len(readers)}  # pointer -> readers there
         self._weights: dict[float, float] = {0: 0.0}  # pointer -> bytes up to it
-        self._low: float = 0
+        self._marks: list[float] = [0]  # a heap of these pointers: what is below the lowest has left memory
 
     def release(self, queue: Queue, taken: float, taken_bytes: float) -> tuple[float, float]:
-        behind, position = self._behind, queue.read
+        behind, weights, marks = self._behind, self._weights, self._marks
+        position = queue.read
         queue.read = moved = position + taken
         if moved in behind:
             behind[moved] += 1
         else:
             behind[moved] = 1
-            self._weights[moved] = self._weights[position] + taken_bytes
+            weights[moved] = weights[position] + taken_bytes
+            heappush(marks, moved)
         behind[position] -= 1
-        if behind[position] or position > self._low:
+        if behind[position] or position > marks[0]:
             return 0, 0.0
-        # The last reader has left the lowest place; pass over those that all have left since.
-        low, weights = position, self._weights
         before = weights[position]
-        while not behind.get(low, 0):
-            behind.pop(low, None)
-            weights.pop(low, None)
-            low += 1
-        self._low = low
-        return low - position, weights[low] - before
+        while not behind[marks[0]]:  # the last reader has left the lowest place, and perhaps those above
+            passed = heappop(marks)
+            del behind[passed], weights[passed]
+        return marks[0] - position, weights[marks[0]] - before
 
 
 class FractionalBuffer(Buffer):

@@ -113,6 +113,12 @@ class Results(Observer):
     def read(self, journal: Journal) -> None:
         whose = np.fromiter(journal.result_query, np.int64, len(journal.result_query))
         left, arrived = _column(journal.result_left), _column(journal.result_arrived)
+        if journal.result_batches:
+            queries, instants, batches = zip(*journal.result_batches, strict=True)
+            rows = [len(batch) for batch in batches]
+            whose = np.concatenate([whose, np.repeat(queries, rows)])
+            left = np.concatenate([left, np.repeat(instants, rows)])
+            arrived = np.concatenate([arrived, *batches])
         self.latencies.frombytes((left - arrived).tobytes())
         by_query = np.argsort(whose, kind="stable")
         bounds = np.searchsorted(whose[by_query], np.arange(len(self.queries) + 1))

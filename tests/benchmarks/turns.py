@@ -15,8 +15,8 @@ from workload import COST, Workload
 from dsms.simulate import Run, simulate
 
 POLICIES = ("fifo", "greedy", "mtiq", "rr")
-TEN = Workload(streams=1, queries=2, operators=5, turns=80_000)
-THOUSAND = Workload(streams=1, queries=200, operators=5, turns=80_000)
+TEN = Workload(streams=1, queries=2, operators=5, turns=50_000)
+THOUSAND = Workload(streams=1, queries=200, operators=5, turns=50_000)
 GOAL, AIM = 200_000, 500_000
 
 
@@ -29,7 +29,7 @@ def turns() -> Iterator[Row]:
     model = Model(TEN.instants[0].tolist(), np.stack(TEN.passes).transpose(2, 0, 1).tolist(), COST)
     same = simulate(TEN.plan, "fifo")
     contenders |= {name: partial(_in_simpy, way, model, same) for name, way in WAYS.items()}
-    times = interleaved(contenders, repetitions=5)
+    times = interleaved(contenders, repetitions=7)
 
     heap, fifo = times["heap"], times["fifo"]
     for policy in POLICIES:
