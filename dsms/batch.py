@@ -45,6 +45,8 @@ class Batch:
 
     def pick(self, index: Column | slice) -> Batch:
         """The rows at `index`: a slice, positions (repeats allowed) or a boolean mask."""
+        if isinstance(index, np.ndarray) and index.dtype == bool:
+            index = np.flatnonzero(index)  # looked for once, not once a column
         columns = {name: values[index] for name, values in self.columns.items()}
         picked = {n: v[index] for n in VARIES if isinstance(v := getattr(self, n), np.ndarray)}
         return replace(self, columns=columns, rows=_picked(index, self.rows), **picked)
@@ -87,4 +89,4 @@ VARIES = tuple(f.name for f in fields(Batch) if f.name not in ("columns", "rows"
 def _picked(index: Column | slice, rows: int) -> int:
     if isinstance(index, slice):
         return len(range(*index.indices(rows)))
-    return int(np.count_nonzero(index)) if index.dtype == bool else len(index)
+    return len(index)
