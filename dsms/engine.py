@@ -61,8 +61,10 @@ class Engine:
         self._arrivals = Chunk.empty()
         self._position = 0  # in it
         self._next_arrival = self._next_event = -math.inf  # the event is the arrival, or the cut if that is earlier
-        self._listen((*observers, self.statistics))
-        self._use(policy)
+        self._observers: list[Observer] = []
+        self.watch(*observers, self.statistics)
+        self.chosen = policy  # who was put in charge: the one who decides, or a selector above it
+        self._use(policy.begin(self))
         self._look_ahead()
 
     def run(self) -> None:
@@ -94,10 +96,20 @@ class Engine:
 
     def swap(self, policy: Policy) -> None:
         """Let another policy decide from the next turn on; queues, state and results stay as they are."""
-        before = self.policy
-        self._use(policy)
+        before = self.chosen
+        self._use(policy.begin(self))
+        self.chosen = policy
+        before.end(self)
         for tell in self._on_swap:
             tell(self.clock.now(), before, policy)
+
+    def let(self, candidate: Policy) -> None:
+        """The selector in charge lets this one decide for now."""
+        before = self.policy
+        self._use(candidate.begin(self))
+        before.end(self)
+        for tell in self._on_swap:
+            tell(self.clock.now(), before, candidate)
 
     def push(self, stream: str, goods: int | Batch) -> None:
         """Admit rows, or a number of abstract tuples, from outside at this instant."""
@@ -126,8 +138,25 @@ class Engine:
         self._elapse(now)
         for tell in self._on_taking:
             tell(now)
-        self.journal.fold(self._on_read)
+        self.fold()
         self.runner.close()
+
+    def fold(self) -> None:
+        """Hand the journal on now: for whoever wants to know how things stand at this instant."""
+        self.journal.fold(self._on_read)
+        self._ready.tidy()
+
+    def watch(self, *observers: Observer) -> None:
+        """Tell these of what happens from now on."""
+        self._observers += observers
+        self._listen()
+        for observer in observers:
+            observer.attach(self)
+
+    def unwatch(self, observer: Observer) -> None:
+        """Tell this one no more."""
+        self._observers.remove(observer)
+        self._listen()
 
     def remeasure(self, stations: Iterable[Station]) -> None:
         """Statistics of these stations have changed: so have the figures and the ranks of their segments."""
@@ -139,7 +168,7 @@ class Engine:
     def _use(self, policy: Policy) -> None:
         self._served = policy.served if type(policy).served is not Policy.served else None
         self._share = policy.share if policy.shares() else None
-        segments = policy.segments(self.plan)
+        segments = policy.cut(self.plan, self.statistics)
         for index, segment in enumerate(segments):
             segment.index = index
             segment.measure(self.statistics.of, self._shared)
@@ -199,8 +228,7 @@ class Engine:
         for tell in self._on_turn:
             tell(start, segment, steps)
         if len(journal.segments) == FOLD:
-            journal.fold(self._on_read)
-            self._ready.tidy()
+            self.fold()
 
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Where memory is not simply tuples: what a step frees of it when done; what it frees at once, it does here."""
@@ -270,13 +298,11 @@ class Engine:
         self.clock.wait_until(self._next_arrival)
         return True
 
-    def _listen(self, observers: Sequence[Observer]) -> None:
-        hears = {event: listeners(observers, event) for event in EVENTS}
+    def _listen(self) -> None:
+        hears = {event: listeners(self._observers, event) for event in EVENTS}
         self._on_read, self._on_elapse, self._on_arrive = hears["read"], hears["elapse"], hears["arrive"]
         self._on_begin, self._on_taking = hears["begin"], hears["taking"]
         self._on_turn, self._on_swap = hears["turn"], hears["swap"]
-        for observer in observers:
-            observer.attach(self)
 
 
 def _done_by(instant: float, start: float, steps: Sequence[Step]) -> int:

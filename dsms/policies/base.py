@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from dsms.plan import Plan
 from dsms.segment import Segment, Share
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+    from dsms.statistics import Statistics
 
 
 class Policy(ABC):
@@ -18,6 +22,10 @@ class Policy(ABC):
     @abstractmethod
     def segments(self, plan: Plan) -> list[Segment]:
         """The plan cut into what is scheduled as one."""
+
+    def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
+        """The same by what is known now; one that overrides this is asked again when a window of statistics ends."""
+        return self.segments(plan)
 
     @abstractmethod
     def priority(self, segment: Segment) -> float:
@@ -33,4 +41,12 @@ class Policy(ABC):
 
     def served(self, segment: Segment) -> None:
         """The segment has been chosen."""
+        return
+
+    def begin(self, engine: Engine) -> Policy:
+        """It is put in charge; answers who decides first: itself or, for a selector, the one it chooses."""
+        return self
+
+    def end(self, engine: Engine) -> None:
+        """Another has been put in its place."""
         return
