@@ -58,6 +58,7 @@ class Engine:
         self._sized = self.ledger.size is None  # then bytes are counted too
         self.undone: Sequence[Step] = ()  # of the turn that a cut fell into: the first was in service
         self._cut = cut  # the instant at which everything stops, done or not
+        self._ended = False  # whether those who wait for all their inputs have been told to do so no more
         self._arrivals = Chunk.empty()
         self._position = 0  # in it
         self._next_arrival = self._next_event = -math.inf  # the event is the arrival, or the cut if that is earlier
@@ -122,6 +123,7 @@ class Engine:
         if not count:
             return
         place, now = names.index(stream), self.clock.now()
+        self._end(False)
         self._elapse(now)
         if isinstance(goods, Batch):
             self._hold(place, count, self.runner.push(place, goods, self.admitted, now))
@@ -280,6 +282,17 @@ class Engine:
         self.ledger.held_bytes += size * copies
         self.admitted += count
 
+    def _end(self, ended: bool) -> bool:
+        """Whether nothing arrives any more, as far as is known; True if somebody had waited to hear that."""
+        if self.plan.settings.bounds or not self.ledger.merges or ended == self._ended:
+            return False
+        self._ended = ended
+        for merge in self.ledger.merges:
+            merge.end(ended)
+            for queue in merge.queues:
+                queue.put(0, queue.oldest)
+        return True
+
     def _look_ahead(self) -> None:
         chunk = self._schedule.chunk()
         if chunk is None:
@@ -293,7 +306,9 @@ class Engine:
         self._next_event = min(self._next_arrival, self._cut)
 
     def _wait_for_arrival(self) -> bool:
-        if self._next_arrival > self._cut or math.isinf(self._next_arrival):
+        if math.isinf(self._next_arrival):
+            return self._end(True)
+        if self._next_arrival > self._cut:
             return False
         self.clock.wait_until(self._next_arrival)
         return True

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any
 
+from dsms.merging import NOTHING, Merge, merges_of
 from dsms.plan import Plan, Station, Stream
 from dsms.segment import Segment
 
-NOTHING = math.inf  # the sequence number of the head of an empty queue: younger than any tuple
+__all__ = ["NOTHING", "Buffer", "FractionalBuffer", "Ledger", "Queue", "SharedBuffer"]
 
 
 class Queue:
     """One input of one station: a reader of its producer's buffer."""
 
     __slots__ = (
-        "buffer", "changed", "changes", "copies", "count", "counted", "goods", "headed", "index", "oldest", "outlet",
-        "plain", "port", "read", "segments", "sole", "station",
+        "below", "buffer", "changed", "changes", "copies", "count", "counted", "goods", "headed", "index", "merge",
+        "oldest", "outlet", "plain", "port", "read", "segments", "sole", "station",
     )  # fmt: skip
 
     def __init__(self, station: Station, port: int, index: int, changes: list[Queue]) -> None:
@@ -33,7 +33,9 @@ class Queue:
         self.oldest: float = NOTHING  # sequence number of its head
         self.segments: list[Segment] = []  # those that take from it
         self.sole: Segment | None = None  # the one segment that takes from it, and from nothing else
-        self.headed: float = NOTHING  # its head as last entered with segments of several queues
+        self.merge: Merge | None = None  # of its station, where that has several inputs
+        self.below: tuple[Merge, ...] = ()  # all that may be waiting for what is in it
+        self.headed: float = NOTHING  # what may be taken of it, as last entered with segments of several queues
         self.counted: float = 0  # of its tuples, those that its segments' backlogs include already
         self.changed = False  # since the last decision; then it stands in `changes`, the ledger's list of all such
         self.changes = changes
@@ -140,6 +142,7 @@ class Ledger:
             self.inputs.append(ports)
             for queue, producer in zip(ports, station.inputs, strict=True):
                 waiting[id(producer)].append(queue)
+        self.merges = merges_of(plan, self.inputs)
         shared = plan.settings.buffers == "shared"
         several: type[Buffer] = FractionalBuffer if plan.settings.fractional else SharedBuffer
 

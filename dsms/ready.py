@@ -23,6 +23,7 @@ class ReadyOrder:
     def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger) -> None:
         self.policy, self.segments = policy, segments
         self._changes = ledger.changes
+        self._merges = ledger.merges
         self._dynamic = policy.dynamic
         self._heap: list[Any] = []
         self._keys: dict[float, float] = {}
@@ -36,6 +37,8 @@ class ReadyOrder:
 
     def first(self) -> Segment | None:
         """The segment of the highest priority that has work; ties go to the oldest tuple, then further downstream."""
+        if self._merges:
+            self._look_up()
         for queue in self._changes:
             queue.changed = False
             segment = queue.sole
@@ -94,6 +97,13 @@ class ReadyOrder:
         else:
             heappush(heap, entry)
 
+    def _look_up(self) -> None:
+        """Where the oldest of several inputs goes first: which of them that is may depend on queues far above."""
+        for merge in {id(merge): merge for queue in self._changes for merge in queue.below}.values():
+            for queue in merge.queues:
+                if merge.head(queue) != queue.headed:
+                    queue.put(0, queue.oldest)
+
     def _note(self, queue: Queue) -> None:
         """Bring up to date the segments that take from this queue and from others, or share it."""
         if queue.oldest == NOTHING:
@@ -101,15 +111,16 @@ class ReadyOrder:
             if queue.counted == 0:
                 return  # filled and emptied within a turn
         moved, queue.counted = queue.count - queue.counted, queue.count
-        another = queue.oldest not in (queue.headed, NOTHING)
-        queue.headed = queue.oldest
+        head = queue.oldest if queue.merge is None else queue.merge.head(queue)
+        another = head not in (queue.headed, NOTHING)
+        queue.headed = head
         for segment in queue.segments:
             segment.pending += moved
             if another:
                 segment.enter(queue)
-            oldest = segment.start().oldest
+            oldest = segment.start().headed
             if oldest == NOTHING:
-                segment.pending = 0
+                segment.pending = sum(q.counted for q in segment.queues) if self._merges else 0
                 segment.ranked = None
             else:
                 self._rank(segment, oldest)

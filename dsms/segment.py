@@ -83,13 +83,13 @@ class Segment:
         if self.only is not None:
             return self.only
         heads = self.heads
-        while heads and heads[0][0] != heads[0][3].oldest:
-            heappop(heads)  # that head has been taken
+        while heads and heads[0][0] != heads[0][3].headed:
+            heappop(heads)  # that head has been taken, or may not be
         return heads[0][3] if heads else self.queues[0]
 
     def enter(self, queue: Queue) -> None:
         """A queue of several has another head."""
-        heappush(self.heads, (queue.oldest, -queue.station.index, queue.index, queue))
+        heappush(self.heads, (queue.headed, -queue.station.index, queue.index, queue))
 
     def measure(self, estimate: Callable[[Station], Estimate], shared: bool) -> None:
         """Work out the figures of the whole from those of its stations; `shared`: one copy serves all readers."""

@@ -26,6 +26,7 @@ class Settings:
     selectivity: str = "random"
     buffers: str = "shared"
     in_service: bool = True  # whether a tuple being processed counts as memory
+    bounds: bool = True  # whether a join or union asks how old an empty input's next tuple can be; False: it waits
     statistics: str = "declared"
     history: float = 0.875  # "average": the weight of what was known before
     window: float = 10.0  # "window": how long statistics are gathered before they serve
@@ -67,7 +68,7 @@ def _check(key: str, value: Any) -> None:
     if key in CHOICES:
         if value not in CHOICES[key]:
             raise PlanError(f"{value!r} is not one of {list(CHOICES[key])}", key)
-    elif key == "in_service":
+    elif key in ("in_service", "bounds"):
         if not isinstance(value, bool):
             raise PlanError(f"{value!r} is neither true nor false", key)
     elif key == "seed":

@@ -91,6 +91,7 @@ def plan_tables(
         "selectivity": draw(st.sampled_from(selectivity)),
         "buffers": draw(st.sampled_from(("shared", "private"))),
         "in_service": draw(st.booleans()),
+        "bounds": draw(st.sampled_from((True, True, False))),
         "seed": draw(st.integers(0, 3)),
     }
     if draw(st.integers(0, 3)) == 3:
@@ -156,17 +157,6 @@ def path(*operators: dict[str, Any], at: Sequence[float], stream: dict[str, Any]
         "queries": {"q": {"from": "s", "operators": named}},
         "run": run,
     })  # fmt: skip
-
-
-def merges(plan: Plan) -> bool:
-    """Whether an operator has several inputs: below it, order and numbering depend on who was first."""
-    return any(len(station.inputs) > 1 for station in plan.stations)
-
-
-def below_a_merge(station: Station | Stream) -> bool:
-    """Whether what comes into the station came through an operator of several inputs."""
-    above = [p for p in station.inputs if isinstance(p, Station)] if isinstance(station, Station) else []
-    return any(len(p.inputs) > 1 or below_a_merge(p) for p in above)
 
 
 def cuts_pieces(plan: Plan) -> bool:
@@ -428,3 +418,30 @@ def goods(runner: Runner, queue: Queue) -> list[tuple[int, float, float]]:
         else:
             found += [(int(seq), 1.0, size) for seq, size in zip(batch.each("seq").tolist(), sizes, strict=True)]
     return found
+
+
+def may_take(engine: Engine, queue: Queue) -> bool:
+    """Whether the head of this queue is the oldest that its station can still get, by all that is known."""
+    station, first = queue.station, goods(engine.runner, queue)[0][0]
+    for port, producer in enumerate(station.inputs):
+        if port == queue.port:
+            continue
+        here = goods(engine.runner, engine.ledger.inputs[station.index][port])
+        above = [seq for upstream in way_to(producer, engine) for seq, _, _ in goods(engine.runner, upstream)]
+        if engine.plan.settings.bounds:
+            least = min([seq for seq, _, _ in here] + above, default=math.inf)
+        elif here:
+            least = here[0][0]
+        else:
+            least = math.inf if engine._ended and not above else -math.inf
+        if (least, port) < (first, queue.port):
+            return False
+    return True
+
+
+def way_to(producer: Station | Stream, engine: Engine) -> list[Queue]:
+    """All queues that what this producer puts out may have to pass before."""
+    if isinstance(producer, Stream):
+        return []
+    mine = list(engine.ledger.inputs[producer.index])
+    return mine + [queue for upstream in producer.inputs for queue in way_to(upstream, engine)]

@@ -6,10 +6,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from strategies import EXACT, POLICIES, History, below_a_merge, cuts_pieces, expected, path, plan_tables, policy
-from test_properties import RUNNERS, Choices, conserved, numbered_by_turns
+from strategies import EXACT, POLICIES, History, cuts_pieces, expected, path, plan_tables, policy
+from test_properties import RUNNERS, Choices, conserved
 
 import dsms
 from dsms.engine import Engine
@@ -53,10 +53,9 @@ def test_a_swap_at_any_moment_changes_no_result(
     engine.run()
     conserved(engine, history)
     assert engine.ledger.held == pytest.approx(0)
-    for (station, _), readings in history.read.items():
+    for readings in history.read.values():
         taken = [reading.record.seq for reading in readings]
-        assert below_a_merge(plan.stations[station]) or taken == sorted(taken)
-    assume(not numbered_by_turns(plan, runner))
+        assert taken == sorted(taken)
     wanted = expected(plan)
     assert {s.name: history.produced(s) for s in plan.stations} == pytest.approx(wanted.produced)
     if not cuts_pieces(plan):

@@ -59,6 +59,8 @@ class Runner(ABC):
             stack, most, first = [start], left, True
             while stack:
                 queue = stack.pop()
+                if not first and queue.merge is not None and queue.merge.head(queue) == NOTHING:
+                    continue  # what has just come must wait for an older one at another input
                 startup = 0.0
                 if segment.startup and queue.station.index not in started:
                     startup = queue.station.operator.startup
@@ -72,7 +74,8 @@ class Runner(ABC):
                 if step[2]:
                     for following in after[queue.index]:
                         stack += [following] * self.followers(step)
-            if start.oldest == NOTHING or left <= 0 or at + segment.next_cost > limit:
+            start = start if start.merge is None else start.merge.next() or start
+            if _head(start) == NOTHING or left <= 0 or at + segment.next_cost > limit:
                 return steps
 
     def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
@@ -90,3 +93,7 @@ class Runner(ABC):
     def close(self) -> None:
         """Let go of what it holds outside this process."""
         return
+
+
+def _head(queue: Queue) -> float:
+    return queue.oldest if queue.merge is None else queue.merge.head(queue)
