@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from dsms.batch import Batch
 from dsms.clock import Clock, VirtualClock
-from dsms.errors import DsmsError, PlanError, PolicyError, existing
+from dsms.errors import DsmsError, PlanError, existing
+from dsms.helm import ONE, Helm
 from dsms.journal import FOLD, Journal
 from dsms.ledger import Ledger, Queue
 from dsms.observers import EVENTS, Observer, listeners
-from dsms.plan import Plan, Station
+from dsms.patience import PatientOrder
+from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.ready import ReadyOrder
 from dsms.runners import Runner, Step, inline_runner
 from dsms.runners.base import NONE, Sink
 from dsms.schedule import Chunk, Schedule
 from dsms.segment import Segment, Share
 from dsms.statistics import KINDS
 
-ONE = Share(1, math.inf)
 RunnerFactory = Callable[[Plan, Ledger, Clock], Runner]
 
 
-class Engine:
+class Engine(Helm):
     """Runs a plan under a policy, on any clock, on any runner."""
 
     def __init__(
@@ -40,7 +40,6 @@ class Engine:
         cut: float = math.inf,
         sink: Sink | None = None,
     ) -> None:
-        self.plan = plan
         self.clock = clock or VirtualClock()
         try:
             self._schedule = Schedule(plan.streams, plan.settings.seed, plan.settings.until if until is None else until)
@@ -50,9 +49,11 @@ class Engine:
         self.runner = (runner or inline_runner(plan))(plan, self.ledger, self.clock)
         self.runner.sink = sink
         self._work = self.runner.work
-        self.statistics = KINDS[plan.settings.statistics](plan)
+        super().__init__(plan, KINDS[plan.settings.statistics](plan, self._schedule.rates), self.ledger, self.clock)
+        self.starvations = 0  # decisions whose highest-ranked segment, ready or not, had no work (Raindrop)
+        self.overdue = 0  # turns of segments that had waited for more than `max_wait`
+        self.scheduling = 0.0  # time spent on entering priorities
         self.admitted = 0
-        self._shared = plan.settings.buffers == "shared"
         self._in_service = plan.settings.in_service
         self.journal = Journal()
         self._sized = self.ledger.size is None  # then bytes are counted too
@@ -64,8 +65,7 @@ class Engine:
         self._next_arrival = self._next_event = -math.inf  # the event is the arrival, or the cut if that is earlier
         self._observers: list[Observer] = []
         self.watch(*observers, self.statistics)
-        self.chosen = policy  # who was put in charge: the one who decides, or a selector above it
-        self._use(policy.begin(self))
+        self.start(policy)
         self._look_ahead()
 
     def run(self) -> None:
@@ -80,9 +80,15 @@ class Engine:
             self._admit(now, inclusive=True)
             if now >= self._cut:
                 return False
-        segment = self._ready.first()
+        if self._watched:
+            segment = self._patient(now)
+            now = self.clock.now()
+        else:
+            segment = self._ready.first()
         if segment is None:
             return self._wait_for_arrival()
+        if segment.key > self._ready.best:
+            self.starvations += 1
         for tell in self._on_begin:
             tell(now)
         if self._served is not None:
@@ -94,23 +100,6 @@ class Engine:
             steps = self.runner.run(segment, share, now)
         self._account(now, segment, steps)
         return True
-
-    def swap(self, policy: Policy) -> None:
-        """Let another policy decide from the next turn on; queues, state and results stay as they are."""
-        before = self.chosen
-        self._use(policy.begin(self))
-        self.chosen = policy
-        before.end(self)
-        for tell in self._on_swap:
-            tell(self.clock.now(), before, policy)
-
-    def let(self, candidate: Policy) -> None:
-        """The selector in charge lets this one decide for now."""
-        before = self.policy
-        self._use(candidate.begin(self))
-        before.end(self)
-        for tell in self._on_swap:
-            tell(self.clock.now(), before, candidate)
 
     def push(self, stream: str, goods: int | Batch) -> None:
         """Admit rows, or a number of abstract tuples, from outside at this instant."""
@@ -160,36 +149,25 @@ class Engine:
         self._observers.remove(observer)
         self._listen()
 
-    def remeasure(self, stations: Iterable[Station]) -> None:
-        """Statistics of these stations have changed: so have the figures and the ranks of their segments."""
-        touched = {id(s): s for station in stations for q in self.ledger.inputs[station.index] for s in q.segments}
-        for segment in touched.values():
-            segment.measure(self.statistics.of, self._shared)
-            self._ready.touch(segment)
-
-    def _use(self, policy: Policy) -> None:
-        self._served = policy.served if type(policy).served is not Policy.served else None
-        self._share = policy.share if policy.shares() else None
-        segments = policy.cut(self.plan, self.statistics)
-        for index, segment in enumerate(segments):
-            segment.index = index
-            segment.measure(self.statistics.of, self._shared)
-            # With fractional tuples `take` is how much one run takes, and a turn is one run.
-            segment.take = math.inf if self.plan.settings.fractional else segment.stations[0].operator.take or math.inf
-            segment.limit = self._limit(segment)
-        covered = {id(station) for segment in segments for station in segment.stations}
-        left_out = [station.name for station in self.plan.stations if id(station) not in covered]
-        if left_out:
-            raise PolicyError(f"policy {policy.name!r} leaves out {left_out}: every operator must be in some segment")
-        self._ready = ReadyOrder(policy, segments, self.ledger)
-        self.policy = policy
-
-    def _limit(self, segment: Segment) -> Share:
-        """What a turn may take when the policy does not say."""
-        time = self.clock.slice if self.plan.settings.slice is None else self.plan.settings.slice
-        if time is not None:
-            return Share(segment.take, time)
-        return ONE if segment.take == math.inf else Share(segment.take, math.inf)
+    def _patient(self, now: float) -> Segment | None:
+        """The decision where waiting has a limit, or deciding a cost."""
+        order, settings = self._ready, self.plan.settings
+        assert isinstance(order, PatientOrder)
+        segment = order.look(now)
+        if segment is None:
+            return None
+        if settings.max_wait is not None and (late := order.overdue(now, settings.max_wait)) is not None:
+            self.overdue += late is not segment
+            segment = late
+        if order.operations and settings.scheduling_cost:
+            cost = order.operations * settings.scheduling_cost
+            self.scheduling += cost
+            now = self.clock.spend(cost)
+            if self._next_event < now:
+                self._admit(now, inclusive=False)
+            self._elapse(now)
+        order.served(segment, now)
+        return segment
 
     def _within(self, wanted: Share | None, segment: Segment) -> Share:
         """What the policy asks for, no more than the operator takes in a run, no longer than the plan's slice."""

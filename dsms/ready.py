@@ -25,6 +25,8 @@ class ReadyOrder:
         self._changes = ledger.changes
         self._merges = ledger.merges
         self._dynamic = policy.dynamic
+        self.best = math.inf  # of a policy that does not look at backlogs: the best key of all, work or not
+        self._tops: list[tuple[float, int]] = []  # a heap of (key, place) of all segments, some of old
         self._heap: list[Any] = []
         self._keys: dict[float, float] = {}
         downstream = sorted(segments, key=lambda s: (-s.stations[0].depth, s.stations[0].index, s.index))
@@ -33,6 +35,12 @@ class ReadyOrder:
             segment.ranked = None
             if not policy.dynamic:
                 segment.key = self._key(segment)
+        if not policy.by_age:
+            self._rank = self._rank_by_place  # type: ignore[method-assign]
+        if not policy.dynamic:
+            self._tops = [(segment.key, place) for place, segment in enumerate(segments)]
+            heapify(self._tops)
+            self.best = self._tops[0][0]
         ledger.bind(segments)
 
     def first(self) -> Segment | None:
@@ -65,6 +73,9 @@ class ReadyOrder:
         if len(self._heap) > 64 + 4 * len(self.segments):
             self._heap[:] = [segment.ranked for segment in self.segments if segment.ranked is not None]
             heapify(self._heap)
+        if len(self._tops) > 64 + 4 * len(self.segments):
+            self._tops = [(segment.key, place) for place, segment in enumerate(self.segments)]
+            heapify(self._tops)
         if len(self._keys) > 64 + 4 * len(self.segments):
             self._keys.clear()
 
@@ -72,6 +83,10 @@ class ReadyOrder:
         """Its priority has changed though its queues have not: new statistics, another weight."""
         if not self._dynamic:
             segment.key = self._key(segment)
+            heappush(self._tops, (segment.key, segment.index))
+            while self._tops[0][0] != self.segments[self._tops[0][1]].key:
+                heappop(self._tops)
+            self.best = self._tops[0][0]
         segment.ranked = None
         for queue in segment.queues:
             queue.put(0, queue.oldest)
@@ -96,6 +111,13 @@ class ReadyOrder:
             heapreplace(heap, entry)  # the segment that ran last is still on top
         else:
             heappush(heap, entry)
+
+    def _rank_by_place(self, segment: Segment, oldest: float) -> None:
+        """Likewise for a policy whose ties go to the first in its list."""
+        if self._dynamic:
+            segment.key = -self.policy.priority(segment)
+        segment.ranked = entry = (segment.key, segment.index, segment.order, segment)
+        heappush(self._heap, entry)
 
     def _look_up(self) -> None:
         """Where the oldest of several inputs goes first: which of them that is may depend on queues far above."""

@@ -58,6 +58,8 @@ class Schedule:
             endless = next(s.name for s, p in live if math.isinf(p.end))
             raise PlanError(f"stream {endless!r} never ends: give --until, `until` in [run], or a `count` of its own")
         self.sized = any("size" in p.carries for _, p in live)  # whether tuples of one stream differ in size
+        # As far as is known; of streams that are pushed from outside nothing is.
+        self.rates = [1.0 if process is None else process.rate for process in self._processes]
         self._window = LOOK_AHEAD / max(sum(p.rate for _, p in live), 1e-300)
         self._read = 0.0
         self._seen = np.zeros(len(streams), dtype=np.int64)

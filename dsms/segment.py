@@ -43,6 +43,7 @@ class Segment:
         "ranked",
         "selectivity",
         "serial",
+        "slope",
         "startup",
         "stations",
         "take",
@@ -64,6 +65,7 @@ class Segment:
         self.next_cost = 0.0  # likewise for one more in the same turn, when start-up is paid
         self.mean_cost = 0.0  # time per tuple taken in, with what becomes of it inside
         self.freed = 0.0  # bytes of memory given back per tuple taken in
+        self.slope = 0.0  # its priority, where a policy works that out from charts when it cuts the plan
         self.serial = next(SERIAL)  # tells it from every other segment there was, across policies
         self.index = 0  # its place in the policy's list
         self.order = 0  # breaks ties: further downstream first, then plan order
@@ -94,11 +96,21 @@ class Segment:
     def measure(self, estimate: Callable[[Station], Estimate], shared: bool) -> None:
         """Work out the figures of the whole from those of its stations; `shared`: one copy serves all readers."""
         inside = {id(station) for station in self.stations}
-        # Every station fed from outside only is an entrance; with several, the figures are means over them.
-        entrances = [s for s in self.stations if not any(id(producer) in inside for producer in s.inputs)]
+        # Where tuples come in by several inputs, the figures are means over these by their rates.
+        entrances = [
+            (station, producer, rate)
+            for station in self.stations
+            for producer, rate in zip(station.inputs, estimate(station).inflows, strict=True)
+            if id(producer) not in inside
+        ]
+        whole = sum(rate for _, _, rate in entrances)
         reach = {id(station): 0.0 for station in self.stations}
-        reach.update((id(station), 1 / len(entrances)) for station in entrances)
         self.mean_cost = self.next_cost = self.selectivity = self.freed = 0.0
+        for station, producer, rate in entrances:
+            part = rate / whole if whole else 1 / len(entrances)
+            reach[id(station)] += part
+            # Of a shared tuple nobody knows who will be the last to read it, and so free it: each has its part.
+            self.freed += part * producer.size / (len(producer.consumers) if shared else 1)
         for station in self.stations:
             known, tuples = estimate(station), reach[id(station)]
             outputs = tuples * known.selectivity
@@ -112,8 +124,3 @@ class Segment:
                 self.selectivity += outputs
             if outside:
                 self.freed -= outputs * station.size * (1 if shared else len(outside))
-        for station in entrances:
-            for producer in station.inputs:
-                # Of a shared tuple nobody knows who will be the last to read it, and so free it: each has its part.
-                part = 1 / len(producer.consumers) if shared else 1.0
-                self.freed += producer.size * part / len(station.inputs) / len(entrances)

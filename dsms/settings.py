@@ -16,6 +16,8 @@ CHOICES = {
     "buffers": ("shared", "private"),
     "statistics": ("declared", "average", "window"),
 }
+NUMBERS = ("slice", "until", "window", "history", "max_wait", "scheduling_cost")
+MAY_BE_ZERO = ("until", "scheduling_cost")
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Settings:
     seed: int = 1
     slice: float | None = None  # longest turn; None: one tuple in virtual time, 20 ms on the other clocks
     until: float | None = None  # arrivals after this are not admitted
+    max_wait: float | None = None  # a segment with work that has waited longer is run whatever its priority
+    scheduling_cost: float = 0.0  # time that entering a changed priority into the ready order takes
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Settings:
@@ -43,7 +47,7 @@ class Settings:
                 raise PlanError(f"no setting {key!r}{existing(key, names)}", key)
             _check(key, value)
         given: dict[str, Any] = dict(table)
-        given.update((key, float(given[key])) for key in ("slice", "until", "window", "history") if key in given)
+        given.update((key, float(given[key])) for key in NUMBERS if key in given)
         return cls(**given)
 
     @property
@@ -74,7 +78,7 @@ def _check(key: str, value: Any) -> None:
     elif key == "seed":
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise PlanError(f"{value!r} is not a whole number from 0", key)
-    elif not is_number(value) or value < 0 or (value == 0 and key != "until"):
+    elif not is_number(value) or value < 0 or (value == 0 and key not in MAY_BE_ZERO):
         raise PlanError(f"{value!r} is not a positive number", key)
     elif key == "history" and value >= 1:
         raise PlanError(f"{value!r} leaves no weight for new data: a number between 0 and 1 is wanted", key)

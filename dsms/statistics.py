@@ -17,12 +17,13 @@ if TYPE_CHECKING:
 class Estimate:
     """One station as a policy sees it."""
 
-    __slots__ = ("cost", "each", "selectivity")
+    __slots__ = ("cost", "each", "inflows", "selectivity")
 
     def __init__(self, cost: float, selectivity: float, each: float) -> None:
         self.cost = cost  # time per input tuple, its share of the start-up included
         self.each = each  # time for one more in the same run
         self.selectivity = selectivity  # outputs per input tuple
+        self.inflows: tuple[float, ...] = ()  # tuples per unit of time into each of its inputs
 
 
 class Count:
@@ -54,11 +55,24 @@ class Count:
 class Statistics(Observer):
     """The declared figures: what every policy starts from."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
         self._estimates = [declared(station) for station in plan.stations]
+        self._plan = plan
+        self.flow(rates or [1.0] * len(plan.streams))
 
     def of(self, station: Station) -> Estimate:
         return self._estimates[station.index]
+
+    def flow(self, rates: Sequence[float]) -> None:
+        """Let streams come at these rates: what that makes of each input further down.
+
+        Babcock et al., "Chain", section 4.3: a filter passes s·λ on; a join of rates λ_R and λ_S, whose s is the mean
+        over its inputs by their rates, (λ_R + λ_S)·s. Costs and selectivities that are measured are such means.
+        """
+        out = {id(stream): rate for stream, rate in zip(self._plan.streams, rates, strict=True)}
+        for station, known in zip(self._plan.stations, self._estimates, strict=True):
+            known.inflows = tuple(out[id(producer)] for producer in station.inputs)
+            out[id(station)] = sum(known.inflows) * known.selectivity
 
 
 class Measured(Statistics):
@@ -66,12 +80,18 @@ class Measured(Statistics):
 
     trusted = True
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
+        super().__init__(plan, rates)
         self.totals = [Count() for _ in plan.stations]
+        self._length = plan.settings.window
+        self._ends = self._length
+        self._arrived = [0] * len(plan.streams)  # in this window
 
     def attach(self, engine: Engine) -> None:
         self._engine = engine
+
+    def arrive(self, now: float, stream: int, count: int) -> None:
+        self._arrived[stream] += count
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         for queue, taken, made, cost, *_ in steps:
@@ -91,12 +111,21 @@ class Measured(Statistics):
         count.produced += made
         count.busy += cost
 
+    def close(self, now: float) -> None:
+        """A window has ended: rates are those in it, and whoever cuts the plan by statistics does so anew."""
+        if any(self._arrived):
+            self.flow([count / self._length for count in self._arrived])
+        self._arrived = [0] * len(self._arrived)
+        self._ends = (now // self._length + 1) * self._length
+        self._engine.remeasure(self._plan.stations)
+        self._engine.recut()
+
 
 class Averages(Measured):
     """A weighted average of all runs so far: new = w·old + (1 − w)·latest (Raindrop, eq. 3.1; w = 0.875 there)."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
+    def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
+        super().__init__(plan, rates)
         self._weight = plan.settings.history
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
@@ -109,35 +138,33 @@ class Averages(Measured):
             cost = w * known.cost + (1 - w) * run.busy / run.consumed
             self.learn(index, cost, w * known.selectivity + (1 - w) * run.produced / run.consumed)
         self._engine.remeasure([self._engine.plan.stations[index] for index in runs])
+        if start >= self._ends:
+            self.close(start)
 
 
 class Windows(Measured):
     """Fixed windows: the statistics of one serve as priorities in the next (Chain, section 4)."""
 
-    def __init__(self, plan: Plan) -> None:
-        super().__init__(plan)
-        self._plan = plan
-        self._length = plan.settings.window
-        self._ends = self._length
+    def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
+        super().__init__(plan, rates)
         self._window = [Count() for _ in plan.stations]
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
         if start >= self._ends:  # a silence longer than a window
-            self._close(start)
+            self.close(start)
         for queue, taken, made, cost, *_ in steps:
             self.note(self._window[queue.station.index], taken, made, cost)
             start += cost
         if start >= self._ends:
-            self._close(start)
+            self.close(start)
 
-    def _close(self, now: float) -> None:
+    def close(self, now: float) -> None:
         for index, count in enumerate(self._window):
             if count.consumed:  # a station that got nothing keeps what was known of it
                 self.learn(index, count.busy / count.consumed, count.produced / count.consumed)
-        self._ends = (now // self._length + 1) * self._length
         self._window = [Count(now) for _ in self._window]
-        self._engine.remeasure(self._plan.stations)
+        super().close(now)
 
 
 KINDS = {"declared": Statistics, "average": Averages, "window": Windows}

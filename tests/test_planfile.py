@@ -333,8 +333,8 @@ def test_what_should_be_a_table_is_one(refuse: Refuse, text: str, place: str) ->
         (
             "sede = 1",
             "run.sede",
-            "no setting 'sede' (did you mean 'seed'?); there are ['bounds', 'buffers', 'history', 'in_service', 'seed', "
-            "'selectivity', 'slice', 'statistics', 'tuples', 'until', 'window']",
+            "no setting 'sede' (did you mean 'seed'?); there are ['bounds', 'buffers', 'history', 'in_service', "
+            "'max_wait', 'scheduling_cost', 'seed', 'selectivity', 'slice', 'statistics', 'tuples', 'until', 'window']",
         ),
     ],
 )

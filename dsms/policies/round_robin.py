@@ -17,6 +17,8 @@ from dsms.segment import Segment, Share
 class Cyclic(Policy):
     """Segments on a ring; the place at which one is next visited does not change until it is."""
 
+    entered: ClassVar[bool] = False
+
     tuples: int | None = None  # a visit lasts so many tuples, or
     time: float | None = None  # so much time, or what the plan says
     _size: int = field(default=1, init=False, repr=False)

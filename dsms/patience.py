@@ -1,0 +1,54 @@
+"""A ready order that also keeps watch: who has waited too long, and how many priorities had to be entered anew."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+
+from dsms.ledger import Ledger
+from dsms.policies.base import Policy
+from dsms.ready import ReadyOrder
+from dsms.segment import Segment
+
+
+class PatientOrder(ReadyOrder):
+    """Knows since when every segment with work has waited: since it got some, or since its last turn."""
+
+    def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger) -> None:
+        super().__init__(policy, segments, ledger)
+        self._entered = policy.dynamic and policy.entered
+        self.operations = 0  # priorities entered anew for the latest decision
+        self._since: dict[int, float] = {}  # by serial: when the waiting began
+        self._line: deque[tuple[float, Segment]] = deque()  # in that order; some have been served since
+
+    def look(self, now: float) -> Segment | None:
+        """The first, having noted whose waiting begins now and whose is over."""
+        changed = {s.serial: s for queue in self._changes for s in queue.segments}
+        first = self.first()
+        self.operations = 0
+        for serial, segment in changed.items():
+            if segment.ranked is None:
+                self._since.pop(serial, None)
+                continue
+            self.operations += self._entered
+            if serial not in self._since:
+                self._wait(segment, now)
+        return first
+
+    def overdue(self, now: float, limit: float) -> Segment | None:
+        """The segment that has waited longest, if that is more than the limit."""
+        line = self._line
+        while line:
+            since, segment = line[0]
+            if self._since.get(segment.serial) == since:
+                return segment if now - since > limit else None
+            line.popleft()
+        return None
+
+    def served(self, segment: Segment, now: float) -> None:
+        """It has its turn now, and waits anew for the next."""
+        self._wait(segment, now)
+
+    def _wait(self, segment: Segment, now: float) -> None:
+        self._since[segment.serial] = now
+        self._line.append((now, segment))
