@@ -1,0 +1,41 @@
+"""What the papers draw to decide who runs first: pure functions of costs, selectivities and sizes, no engine.
+
+`envelope` has the charts of a path and of a batch, `partition` cuts forks into pieces, `tuples` cuts a queue into runs.
+Everything takes floats, or fractions where a result is to be exact.
+"""
+
+from dsms.charts.envelope import (
+    Point,
+    area,
+    chains,
+    deltas,
+    lower_envelope,
+    memory_chart,
+    output_chart,
+    progress_chart,
+    slopes,
+)
+from dsms.charts.partition import Piece, Tree, indices, latency_partitions, memory_partitions, partition, prepend
+from dsms.charts.tuples import Run, TupleChart, tuple_segments
+
+__all__ = [
+    "Piece",
+    "Point",
+    "Run",
+    "Tree",
+    "TupleChart",
+    "area",
+    "chains",
+    "deltas",
+    "indices",
+    "latency_partitions",
+    "lower_envelope",
+    "memory_chart",
+    "memory_partitions",
+    "output_chart",
+    "partition",
+    "prepend",
+    "progress_chart",
+    "slopes",
+    "tuple_segments",
+]

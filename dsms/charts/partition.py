@@ -1,0 +1,219 @@
+"""How operators that read one another's output are cut into pieces, each to run depth first, the steepest first.
+
+Bai, Zaniolo (SSPS 2008), section 4, forks for latency and for memory; on a path it is the envelope of Chain.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, NamedTuple, TypeVar, get_args
+
+from dsms.charts.envelope import rate, reach_after
+
+M = TypeVar("M")
+Forks = Literal["split", "atomic", "private"]
+
+
+class Piece(NamedTuple, Generic[M]):
+    """Operators that run as one, the producers first; what they take and give for one tuple at the source."""
+
+    members: tuple[M, ...]
+    time: float
+    gain: float
+
+    @property
+    def slope(self) -> float:
+        return rate(self.gain, self.time)
+
+
+@dataclass(slots=True)
+class Tree(Generic[M]):
+    """An operator and those that read its output."""
+
+    member: M
+    cost: float  # time per input tuple
+    selectivity: float
+    size: float = 1  # bytes of an output tuple
+    sink: bool = False  # whether results leave here although others read them too; without branches they always do
+    branches: list[Tree[M]] = field(default_factory=list)
+
+
+def prepend(piece: Piece[M], rest: Sequence[Piece[M]]) -> list[Piece[M]]:
+    """A chart with one more piece in front: it takes in what follows for as long as that makes it steeper.
+
+    The rest's slopes do not increase, so this is the steepest prefix, the shortest of several, and pieces that were
+    once put together stay together.
+    """
+    for taken, following in enumerate(rest):
+        if not following.slope > piece.slope:
+            return [piece, *rest[taken:]]
+        members, time, gain = following
+        piece = Piece(piece.members + members, piece.time + time, piece.gain + gain)
+    return [piece]
+
+
+def partition(
+    trees: Sequence[Tree[M]],
+    *,
+    size: float = 1,
+    memory: float = 0,
+    outputs: float = 0,
+    forks: Forks = "split",
+) -> list[Piece[M]]:
+    """The pieces of the readers of one source, in non-increasing slope, so that none depends on a later one.
+
+    Gain is `memory` for each byte freed and `outputs` for each result, expected for one tuple of `size` bytes at the
+    source. Forks are "split" where their branches' slopes say so, 1/k of a tuple being credited to each of the k that
+    read it, as nobody knows who will be last; "atomic": the first operators of all branches are one piece; or
+    "private": every branch has a copy of its own, made by the producer and freed by the reader.
+    """
+    chart = _Chart(trees, size, memory, outputs, forks)
+    return chart.pieces(chart.with_forks_whole() if forks == "atomic" else chart.with_forks_split())
+
+
+def latency_partitions(trees: Sequence[Tree[M]]) -> list[Piece[M]]:
+    """Pieces by their output rate, which minimise the total latency of any batch (Bai & Zaniolo, section 4).
+
+    Branches are taken by non-increasing slope, where the paper prints "non-decreasing" against its own example.
+    """
+    return partition(trees, outputs=1)
+
+
+def memory_partitions(trees: Sequence[Tree[M]], size: float = 1, shared: bool = True) -> list[Piece[M]]:
+    """Pieces by the rate at which they free memory (Bai & Zaniolo, section 4).
+
+    In a shared buffer a tuple stays until its last reader took it, so a fork's first operators are one fork-segment,
+    with S_in − Σ m_i to gain, and nested forks are serialised from the sinks up. With a buffer for each reader every
+    branch is a Chain path of its own. The unit-segments behind a fork are taken by non-increasing rate, where the paper
+    prints "non-decreasing" against its own example.
+    """
+    return partition(trees, size=size, memory=1, forks="atomic" if shared else "private")
+
+
+def indices(
+    trees: Sequence[Tree[M]],
+    *,
+    size: float = 1,
+    memory: float = 0,
+    outputs: float = 0,
+    forks: Literal["split", "private"] = "split",
+) -> dict[M, float]:
+    """For every operator the slope of the first piece of the chart that starts with it: the most a tuple there earns.
+
+    Gains are as for `partition`; that the chart's unit is a tuple at the source does not matter to a slope.
+    """
+    if forks == "atomic":
+        raise ValueError("forks are 'atomic': their operators start no chart of their own; use 'split' or 'private'")
+    chart = _Chart(trees, size, memory, outputs, forks)
+    chart.with_forks_split()
+    return dict(zip(chart.members, chart.slopes, strict=True))
+
+
+# Of a piece: minus its slope, its first operator, its time and gain, its last operator. Operators are numbered so that
+# a producer precedes its readers: of equal slopes the one upstream, or of an earlier branch, is the first in a heap.
+_Entry = tuple[float, int, float, float, int]
+_Heap = list[_Entry]
+
+
+class _Chart(Generic[M]):
+    """All operators in a row, each before its readers, and the charts of what is behind each of them.
+
+    A chart is a heap: pieces are only ever taken from its steep end, and the smaller of two can be poured into the
+    larger. A piece's operators are a linked list, so that two pieces are put together at once, however long they are.
+    """
+
+    def __init__(self, trees: Sequence[Tree[M]], size: float, memory: float, outputs: float, forks: Forks) -> None:
+        if forks not in get_args(Forks):
+            raise ValueError(f"forks are {forks!r}; there are {list(get_args(Forks))}")
+        self.members: list[M] = []
+        self.times: list[float] = []
+        self.gains: list[float] = []
+        self.readers: list[list[int]] = [[]]  # of the source, then of each operator
+        self.following: list[int] = []  # the next operator of the same piece; of a last one its own number
+        ahead = _readers(0, trees, 1, size, forks)
+        while ahead:
+            producer, tree, reach, credited = ahead.pop()
+            place = len(self.members)
+            copies = len(tree.branches) if forks == "private" else min(len(tree.branches), 1)
+            freed = credited - tree.selectivity * tree.size * copies
+            results = 0 if tree.branches and not tree.sink else tree.selectivity
+            self.readers[producer].append(place)
+            self.readers.append([])
+            self.members.append(tree.member)
+            self.times.append(reach * tree.cost)
+            self.gains.append(reach * (memory * freed + outputs * results))
+            self.following.append(place)
+            ahead += _readers(place + 1, tree.branches, reach_after(reach, tree.selectivity), tree.size, forks)
+        self.slopes: list[float] = [0] * len(self.members)  # of the first piece from each operator on
+
+    def with_forks_split(self) -> _Heap:
+        """The chart of all branches, each operator in front of its readers' charts; its slope there is noted."""
+        charts: list[_Heap] = [[] for _ in self.members]
+        for place in reversed(range(len(self.members))):
+            charts[place] = self._in_front([place], self._merged(charts, self.readers[place + 1]))
+            self.slopes[place] = -charts[place][0][0]
+        return self._merged(charts, self.readers[0])
+
+    def with_forks_whole(self) -> _Heap:
+        """The chart of all branches, the readers of one output as one piece in front of what is behind each of them."""
+        behind: list[_Heap] = [[] for _ in self.members]
+        for place in reversed(range(len(self.members))):
+            readers = self.readers[place + 1]
+            behind[place] = self._in_front(readers, self._merged(behind, readers))
+        return self._in_front(self.readers[0], self._merged(behind, self.readers[0]))
+
+    def pieces(self, chart: _Heap) -> list[Piece[M]]:
+        return [Piece(tuple(self._run(first)), time, gain) for _, first, time, gain, _ in sorted(chart)]
+
+    def _run(self, place: int) -> Iterable[M]:
+        yield self.members[place]
+        while self.following[place] != place:
+            place = self.following[place]
+            yield self.members[place]
+
+    def _merged(self, charts: list[_Heap], places: Sequence[int]) -> _Heap:
+        """The charts of these in one; it takes them over, so that no piece is ever in two."""
+        if not places:
+            return []
+        largest = max(places, key=lambda place: len(charts[place]))
+        merged = charts[largest]
+        for place in places:
+            if place != largest:
+                for entry in charts[place]:
+                    heapq.heappush(merged, entry)
+            charts[place] = []
+        return merged
+
+    def _in_front(self, places: Sequence[int], chart: _Heap) -> _Heap:
+        """The rule of `prepend`, for a piece of these operators."""
+        if not places:
+            return chart
+        time: float = 0
+        gain: float = 0
+        for place, after in zip(places, (*places[1:], places[-1]), strict=True):
+            time, gain = time + self.times[place], gain + self.gains[place]
+            self.following[place] = after
+        first, last = places[0], places[-1]
+        while chart and -chart[0][0] > rate(gain, time):
+            _, taken, more_time, more_gain, end = heapq.heappop(chart)
+            time, gain = time + more_time, gain + more_gain
+            self.following[last], last = taken, end
+        heapq.heappush(chart, (-rate(gain, time), first, time, gain, last))
+        return chart
+
+
+def _readers(
+    producer: int, trees: Sequence[Tree[M]], reach: float, size: float, forks: Forks
+) -> list[tuple[int, Tree[M], float, float]]:
+    """Who reads a producer's output, the last first, how much of it, and the bytes each is credited with freeing."""
+    if not trees:
+        return []
+    if forks == "private" or len(trees) == 1:
+        credits = [size] * len(trees)
+    elif forks == "atomic":
+        credits = [size] + [0] * (len(trees) - 1)  # their sum is all that matters
+    else:
+        credits = [(size + 0 * tree.cost) / len(trees) for tree in trees]  # adding 0 keeps it a fraction
+    return [(producer, tree, reach, credited) for tree, credited in zip(reversed(trees), credits, strict=True)]
