@@ -96,6 +96,9 @@ class Engine(Helm):
         share = segment.limit if self._share is None else self._within(self._share(segment), segment)
         if share is ONE and segment.only is not None:  # by far the most turns of a simulation
             steps = [self._work(segment.only, now, segment.startup, 1)]
+        elif share is ONE and self.policy.stepwise:
+            queue = segment.start()
+            steps = [self._work(queue, now, queue.station.operator.startup, 1)]
         else:
             steps = self.runner.run(segment, share, now)
         self._account(now, segment, steps)

@@ -29,7 +29,7 @@ def require_foresight(policy: str, engine: Engine) -> None:
     if not isinstance(engine.runner, TupleRunner) or engine.clock.slice is not None:
         raise PolicyError(
             f"policy {policy!r} looks at the costs and fates of queued tuples: a yardstick, which needs individual "
-            "abstract tuples (tuples = \"individual\"), in this process, in virtual time"
+            'abstract tuples (tuples = "individual"), in this process, in virtual time'
         )
 
 
@@ -39,9 +39,13 @@ def prospect(queue: Queue, key: int, segment: Segment) -> Prospect:
     readers = len(queue.buffer.readers) if queue.buffer.copies == 1 else 1  # of a shared tuple each frees its part
     cost, outputs, freed = 0.0, 0, _size(queue.goods, key) / readers
     ahead = [(queue, key)]
+    started: set[int] = set()  # start-up is paid once a turn
     while ahead:
         queue, key = ahead.pop()
         line: Line = queue.goods
+        if queue.station.index not in started:
+            started.add(queue.station.index)
+            cost += queue.station.operator.startup
         children = (key,) if line.fates is None else line.fates.get(key, ())
         cost += line.cost * line.costs.get(key, 1.0)
         if queue.station.sink:
@@ -62,8 +66,8 @@ def head(segment: Segment) -> Prospect:
 
 def waiting(segment: Segment) -> Iterator[tuple[Queue, Tuple]]:
     """The tuples of a segment in the order in which it would take them."""
-    for queue in sorted((q for q in segment.queues if q.goods.tuples), key=lambda q: -q.station.index):
-        yield from ((queue, entry) for entry in queue.goods.tuples)
+    entries = [(queue, entry) for queue in segment.queues for entry in queue.goods.tuples]
+    yield from sorted(entries, key=lambda place: (place[1][0], -place[0].station.index, place[0].port))
 
 
 def _size(line: Line, key: int) -> float:

@@ -103,10 +103,10 @@ class Plan:
             open_ways += [(*way, consumer) for consumer in reversed(way[-1].consumers)]
         return ways
 
-    def components(self) -> list[list[Station]]:
-        """The stations that hang together when directions are ignored, each group in plan order."""
+    def components(self, streams: bool = True) -> list[list[Station]]:
+        """The stations that hang together when directions are ignored, or not by a stream alone, in plan order."""
         group = {id(station): {id(station): station} for station in self.stations}
-        for producer in self.producers():
+        for producer in self.producers() if streams else self.stations:
             together: list[Station] = [*producer.consumers, *([producer] if isinstance(producer, Station) else [])]
             for station in together[1:]:
                 a, b = sorted((group[id(together[0])], group[id(station)]), key=len)
@@ -123,6 +123,10 @@ class Plan:
     def by_query(self) -> list[Segment]:
         """One segment a query: a tuple runs through all of it before the next is taken."""
         return [Segment(tuple(query.stations), query.weight) for query in self.queries]
+
+    def by_tree(self) -> list[Segment]:
+        """One segment for all that is behind a reader of a stream; those whose ways meet are one."""
+        return [Segment(tuple(members)) for members in self.components(streams=False)]
 
 
 def in_order(stations: Sequence[Station]) -> list[Station]:

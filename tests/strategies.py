@@ -46,11 +46,13 @@ MOST = 48  # tuples that may come into one operator: copies of copies must not e
 
 PARAMETERS = (
     "rr:tuples=3", "rr:time=1.5", "rr-query:tuples=2", "rr-query:time=2.0", "mtiq:ratio=0.3,threshold=2",
-    "fifo:ratio=0.5,threshold=1",
+    "fifo:ratio=0.5,threshold=1", "chain:ratio=0.5,threshold=1", "fas-mcq:beta=0.25", "rb-mcq:ties=query",
+    "tuple-greedy:goal=memory",
 )  # fmt: skip
 
 
 POLICIES = (*dsms.policies(), *PARAMETERS)  # whoever registers is held to all of this
+YARDSTICKS = ("mss", "mss-memory", "tuple-greedy", "tuple-greedy:goal=memory")  # these know every tuple's fate
 
 _named = functools.cache(dsms.policy_named)
 
@@ -58,6 +60,11 @@ _named = functools.cache(dsms.policy_named)
 def policy(text: str) -> Policy:
     """A policy of one's own; looking a name up among what is installed takes longer than most runs here."""
     return copy.copy(_named(text))
+
+
+def suits(text: str, plan: Plan, runner: Any = None) -> bool:
+    """Whether a policy can run this plan: one that must know fates needs tuples that have some, drawn beforehand."""
+    return text not in YARDSTICKS or (runner is None and plan.abstract and not plan.settings.fractional)
 
 
 # --- plans

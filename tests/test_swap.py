@@ -6,9 +6,9 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import EXACT, POLICIES, History, cuts_pieces, expected, path, plan_tables, policy
+from strategies import EXACT, POLICIES, History, cuts_pieces, expected, path, plan_tables, policy, suits
 from test_properties import RUNNERS, Choices, conserved
 
 import dsms
@@ -43,12 +43,19 @@ def test_a_swap_at_any_moment_changes_no_result(
     runner: str, table: dict[str, Any], first: str, swaps: list[tuple[int, str]]
 ) -> None:
     plan, history = dsms.plan_from(table), History()
+    first = first if suits(first, plan, RUNNERS[runner]) else "fifo"
     engine = Engine(plan, policy(first), runner=RUNNERS[runner], observers=[history, Choices()])
     for steps, text in swaps:
         for _ in range(steps):
             engine.step()
             conserved(engine, history)
-        engine.swap(policy(text))
+        if suits(text, plan, RUNNERS[runner]):
+            engine.swap(policy(text))
+        else:
+            before = engine.policy
+            with pytest.raises(dsms.PolicyError, match="looks at the costs and fates"):
+                engine.swap(policy(text))
+            assert engine.policy is before
         conserved(engine, history)
     engine.run()
     conserved(engine, history)
@@ -67,6 +74,7 @@ def test_a_swap_at_any_moment_changes_no_result(
 def test_the_new_policy_decides_as_if_it_had_found_the_queues_so(table: dict[str, Any], text: str, steps: int) -> None:
     """Two engines brought to the same state, one by swaps that had no turn: they go on alike."""
     diaries = []
+    assume(suits(text, dsms.plan_from(table)))
     for between in ((), ("mtiq", "rr-query", "greedy")):
         diary = Diary()
         engine = Engine(dsms.plan_from(table), policy("fifo"), observers=[diary])

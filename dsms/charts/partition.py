@@ -98,7 +98,7 @@ def indices(
     size: float = 1,
     memory: float = 0,
     outputs: float = 0,
-    forks: Literal["split", "private"] = "split",
+    forks: Forks = "split",
 ) -> dict[M, float]:
     """For every operator the slope of the first piece of the chart that starts with it: the most a tuple there earns.
 

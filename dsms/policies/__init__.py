@@ -1,10 +1,20 @@
 """Every policy there is: adding one is its file, its test and a line here; third parties add theirs by entry point."""
 
 from dsms.policies.base import Policy
+from dsms.policies.chain import Chain
+from dsms.policies.component import Component
 from dsms.policies.fifo import Fifo
+from dsms.policies.freshness import Freshness
+from dsms.policies.freshness_rate import FreshnessAndRate
 from dsms.policies.greedy import Greedy
+from dsms.policies.mss import Mss, MssMemory
 from dsms.policies.mtiq import MostTuplesInQueue
+from dsms.policies.partition_latency import PartitionForLatency
+from dsms.policies.partition_memory import PartitionForMemory
+from dsms.policies.qos_chain import QosChain
+from dsms.policies.rate_based import RateBased
 from dsms.policies.round_robin import RoundRobin, RoundRobinByQuery
+from dsms.policies.tuple_greedy import TupleGreedy
 
 POLICIES: tuple[type[Policy], ...] = (
     Fifo,
@@ -12,6 +22,17 @@ POLICIES: tuple[type[Policy], ...] = (
     RoundRobinByQuery,
     Greedy,
     MostTuplesInQueue,
+    Chain,
+    PartitionForLatency,
+    PartitionForMemory,
+    Component,
+    RateBased,
+    Freshness,
+    FreshnessAndRate,
+    Mss,
+    MssMemory,
+    TupleGreedy,
+    QosChain,
 )
 
 __all__ = ["POLICIES", "Policy"]

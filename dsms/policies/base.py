@@ -19,6 +19,7 @@ class Policy(ABC):
     name: ClassVar[str]
     dynamic: ClassVar[bool] = True  # False: a priority depends on statistics and weights only, not on the backlog
     entered: ClassVar[bool] = True  # whether changed priorities must be entered somewhere: a ring has none
+    stepwise: ClassVar[bool] = False  # True: a turn of one tuple is one operator's work on it, not all of the segment's
     by_age: bool = True  # ties go to the oldest tuple; False: to the segment first in the policy's list
 
     @abstractmethod

@@ -20,6 +20,7 @@ class Component(Policy):
     dynamic: ClassVar[bool] = False
 
     def segments(self, plan: Plan) -> list[Segment]:
+        # Where every reader has a copy of its own, a stream does not hold its readers together.
         shared = plan.settings.buffers == "shared"
         return [Segment(tuple(members)) for members in plan.components(streams=shared)]
 

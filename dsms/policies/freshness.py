@@ -27,6 +27,6 @@ class Freshness(QueryLevel):
             raise PolicyError(f"fas-mcq: beta is {self.beta}: a number from 0 to 1 is wanted")
 
     def priority(self, segment: Segment) -> float:
-        pending = segment.pending**self.beta
-        stale = 1 - (1 - min(1.0, segment.selectivity)) ** pending
+        pending: float = segment.pending**self.beta
+        stale: float = 1 - (1 - min(1.0, segment.selectivity)) ** pending
         return segment.weight * stale / (pending * segment.mean_cost)

@@ -28,6 +28,6 @@ class FreshnessAndRate(QueryLevel):
             raise PolicyError(f"fas-gamma: gamma is {self.gamma}: a number from 0 is wanted")
 
     def priority(self, segment: Segment) -> float:
-        stale = 1 - (1 - min(1.0, segment.selectivity)) ** segment.pending
+        stale: float = 1 - (1 - min(1.0, segment.selectivity)) ** segment.pending
         fresh = segment.weight * stale / (segment.pending * segment.mean_cost)
         return fresh + self.gamma * rate(segment)

@@ -1,14 +1,14 @@
 """MSS: the queue of tuples whose best stretch yields most, by exact knowledge of every waiting tuple. A yardstick.
 
-Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", section 5: from the first tuple of each queue draw lines to the
-end of every later one; the steepest is the first segment. For latency a line climbs by results, and nothing that keeps
-the order of arrival has less total latency for a batch; for memory (our reading of the two-operator path, on any plan)
-it climbs by bytes freed, operator by operator.
+Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", section 5: from the first tuple of each queue draw lines to
+the end of every later one; the steepest is the first segment. For latency a line climbs by results, and nothing that
+keeps the order of arrival has less total latency for a batch; for memory (their path of two operators, carried over to
+any plan) it climbs by bytes freed, operator by operator.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from dsms.foresight import TupleCharts, require_foresight
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 class Mss(Policy):
     name: ClassVar[str] = "mss"
 
-    _charts: TupleCharts = field(default_factory=lambda: TupleCharts(lambda seen: seen.outputs), init=False, repr=False)
+    def __post_init__(self) -> None:
+        self._charts = TupleCharts(lambda seen: seen.outputs)
 
     def segments(self, plan: Plan) -> list[Segment]:
         return plan.by_tree()
@@ -37,16 +38,13 @@ class Mss(Policy):
         self.__post_init__()
         return self
 
-    def __post_init__(self) -> None:
-        self._charts = TupleCharts(lambda seen: seen.outputs)
-
 
 @dataclass
 class MssMemory(Mss):
     name: ClassVar[str] = "mss-memory"
 
-    def segments(self, plan: Plan) -> list[Segment]:
-        return plan.by_operator()
-
     def __post_init__(self) -> None:
         self._charts = TupleCharts(lambda seen: seen.freed)
+
+    def segments(self, plan: Plan) -> list[Segment]:
+        return plan.by_operator()

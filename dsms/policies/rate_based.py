@@ -1,7 +1,7 @@
 """RB-MCQ: run first the query that yields most results per unit of time.
 
-Sharaf, Chrysanthis, Labrinidis: "Tuning QoD in Stream Processing Engines", eq. 13. The paper does not say who goes first
-among equals, which decides its figure 8: `ties`, by default the oldest tuple.
+Sharaf, Chrysanthis, Labrinidis: "Tuning QoD in Stream Processing Engines", eq. 13. The paper does not say who goes
+first among equals, which decides its figure 8: `ties`, by default the oldest tuple.
 """
 
 from __future__ import annotations

@@ -1,0 +1,79 @@
+"""What policies that cut a plan by charts have in common: the charts of a plan as it is known, and their slopes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dsms.charts import Piece, Tree, chains, lower_envelope, progress_chart, slopes
+from dsms.plan import Plan, Station, Stream
+from dsms.policies.base import Policy
+from dsms.segment import Segment
+from dsms.statistics import Statistics
+
+
+@dataclass
+class ByChart(Policy):
+    """A policy whose priorities are slopes, worked out when the plan is cut."""
+
+    dynamic: ClassVar[bool] = False
+
+    def segments(self, plan: Plan) -> list[Segment]:
+        return self.cut(plan, Statistics(plan))
+
+    def priority(self, segment: Segment) -> float:
+        return segment.slope
+
+
+def steep(stations: Iterable[Station], slope: float) -> Segment:
+    """A segment with its slope, to twelve digits: equal ones must not differ by the order of their sums."""
+    segment = Segment(tuple(stations))
+    segment.slope = float(f"{slope:.12g}")
+    return segment
+
+
+def by_piece(pieces: Iterable[Piece[Station]]) -> list[Segment]:
+    """The segments that a partition's pieces are."""
+    return [steep(sorted(piece.members, key=lambda s: s.index), piece.slope) for piece in pieces]
+
+
+def size_read(producer: Stream | Station, plan: Plan) -> float:
+    """What one reader of a tuple may count as its own: of a shared one its part, as nobody knows who frees it."""
+    return producer.size / (len(producer.consumers) if plan.settings.buffers == "shared" else 1)
+
+
+def path_chart(path: tuple[Station, ...], plan: Plan, statistics: Statistics) -> list[tuple[float, float]]:
+    """The progress chart of a way through the plan."""
+    known = [statistics.of(station) for station in path]
+    producers: list[Stream | Station] = [next(p for p in path[0].inputs if isinstance(p, Stream)), *path[:-1]]
+    sizes = [size_read(producer, plan) for producer in producers]
+    return progress_chart([k.cost for k in known], [k.selectivity for k in known], sizes)
+
+
+def path_segments(paths: Iterable[tuple[Station, ...]], plan: Plan, statistics: Statistics) -> list[Segment]:
+    """The chains of each path; of the same stations on several paths the steepest."""
+    found: dict[tuple[int, ...], Segment] = {}
+    for path in paths:
+        chart = path_chart(path, plan, statistics)
+        for chain, slope in zip(chains(chart), slopes(chart, lower_envelope(chart)), strict=True):
+            segment = steep((path[i] for i in chain), slope)
+            key = tuple(station.index for station in segment.stations)
+            if key not in found or segment.slope > found[key].slope:
+                found[key] = segment
+    return list(found.values())
+
+
+def trees(plan: Plan, statistics: Statistics) -> list[Tree[Station]]:
+    """Every station with all that is behind it, by its place in the plan."""
+    grown: list[Tree[Station]] = []
+    for station in reversed(plan.stations):
+        known = statistics.of(station)
+        behind = [grown[len(plan.stations) - 1 - consumer.index] for consumer in station.consumers]
+        grown.append(Tree(station, known.cost, known.selectivity, station.size, station.sink, behind))
+    return grown[::-1]
+
+
+def has_merge(stations: Iterable[Station]) -> bool:
+    """Whether one of these has several inputs."""
+    return any(len(station.inputs) > 1 for station in stations)

@@ -1,0 +1,37 @@
+"""Chart partitioning for memory: Chain carried over to forks.
+
+Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", section 4: a tuple that several operators read from one buffer
+is freed by the last of them, so that the first operators of a fork are one fork-segment; what is behind them follows by
+non-increasing rate (printed the other way round). With a copy for each reader every branch is a path of Chain, and so
+is every way through a component in which streams meet.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dsms.charts import memory_partitions
+from dsms.plan import Plan
+from dsms.policies.by_chart import ByChart, by_piece, has_merge, path_segments, trees
+from dsms.segment import Segment
+from dsms.statistics import Statistics
+
+
+@dataclass
+class PartitionForMemory(ByChart):
+    name: ClassVar[str] = "partition-memory"
+
+    def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
+        grown, segments = trees(plan, statistics), list[Segment]()
+        shared = plan.settings.buffers == "shared"
+        for members in plan.components(streams=True):
+            if has_merge(members):
+                inside = {id(station) for station in members}
+                ways = [path for path in plan.paths() if id(path[0]) in inside]
+                segments += path_segments(ways, plan, statistics)
+                continue
+            (stream,) = {id(s.inputs[0]): s.inputs[0] for s in members if s.depth == 1}.values()
+            readers = [grown[station.index] for station in stream.consumers]
+            segments += by_piece(memory_partitions(readers, stream.size, shared))
+        return segments
