@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,14 +11,15 @@ import numpy as np
 from dsms.arrival_table import Floats
 from dsms.clock import Clock
 from dsms.errors import DsmsError, existing
-from dsms.journal import Journal
 from dsms.ledger import Ledger
 from dsms.measures import Memory, Turns
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.policies.base import Policy
 from dsms.recent import Recent
+from dsms.runners.base import Step
 from dsms.runners.tuples import Stock, TupleRunner
+from dsms.segment import Segment
 from dsms.shadow import shadow, steps_ahead, stocks
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ class _Outcome:
     elapsed: float
     held: float  # tuples, integrated over time
     delays: float
-    outputs: int
+    outputs: float
     turns: int
 
     def outlook(self, length: float, scale: float) -> Outlook:
@@ -144,23 +145,50 @@ def _run(look: Look, policy: Policy) -> _Outcome:
         runner.stock(look.stocks)
         return runner
 
-    memory, turns, delays = Memory(), Turns(), _Delays()
+    memory, turns, delays = Memory(), Turns(), _Delays(look)
     engine = Engine(look.plan, policy, runner=stocked, observers=[memory, turns, delays])
     engine.run()
     elapsed = engine.clock.now()
     engine.finish(elapsed)
-    return _Outcome(elapsed, memory.tuples_integral, delays.total, delays.count, turns.count)
+    return _Outcome(elapsed, memory.tuples_integral, delays.total, delays.outputs, turns.count)
 
 
 class _Delays(Observer):
-    """How many results left, and how late together."""
+    """How many results are to be expected, and how late together.
+
+    A tuple counts with its chance to become a result (or with how many) for as long as it is in a queue, whatever
+    becomes of it: by Little's law that is the results' delay, and it rests on all tuples, where the few results of a
+    short run say little. As each chance is entered when a tuple comes and struck out when it goes on, the sum over time
+    is the sum of the instants at which that is done, those of entering taken off.
+    """
 
     trusted = True
 
-    def __init__(self) -> None:
-        self.count = 0
-        self.total = 0.0
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self.outputs = self.total = 0.0
 
-    def read(self, journal: Journal) -> None:
-        self.count += len(journal.result_left)
-        self.total += sum(journal.result_left) - sum(journal.result_arrived)
+    def attach(self, engine: Engine) -> None:
+        ledger = engine.ledger
+        ahead = [0.0] * len(engine.plan.stations)
+        for station in reversed(engine.plan.stations):
+            further = sum(ahead[consumer.index] for consumer in station.consumers)
+            ahead[station.index] = station.operator.selectivity * (station.sink + further)
+        buffers = [*ledger.streams, *ledger.outlets]
+        worth = [sum(ahead[queue.station.index] for queue in buffer.readers) for buffer in buffers]
+        self._arriving = worth[: len(ledger.streams)]
+        self._taken = [ahead[queue.station.index] for queue in ledger.queues]
+        self._made = [worth[len(ledger.streams) + queue.station.index] for queue in ledger.queues]
+        for buffer, stock in zip(buffers, self._look.stocks, strict=True):
+            for queue, left in zip(buffer.readers, stock.left, strict=True):
+                self.outputs += left * self._taken[queue.index]
+                self.total -= float(stock.arrived[len(stock.seq) - left :].sum()) * self._taken[queue.index]
+
+    def arrive(self, now: float, stream: int, count: int) -> None:
+        self.outputs += self._arriving[stream] * count
+        self.total -= self._arriving[stream] * count * now
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        for queue, taken, made, cost, *_ in steps:
+            start += cost
+            self.total += (taken * self._taken[queue.index] - made * self._made[queue.index]) * start

@@ -41,9 +41,9 @@ def shadow(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
     """
     plan, clock = engine.plan, engine.clock
     twins: dict[int, Stream | Station] = {}
-    queries = [replace(query, stations=[]) for query in plan.queries]
+    queries = [replace(query, stations=[], weight=engine.weights[query.name]) for query in plan.queries]
     for stream, at in zip(plan.streams, arrivals, strict=True):
-        twins[id(stream)] = replace(stream, consumers=[], arrivals=_listed(at))
+        twins[id(stream)] = replace(stream, consumers=[], arrivals=_listed(at, _rate(engine, stream)))
     stations = []
     for station in plan.stations:
         query = queries[station.query.index]
@@ -65,8 +65,19 @@ def shadow(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
     return replace(plan, streams=streams, stations=stations, queries=queries, settings=settings)
 
 
-def _listed(at: Floats) -> Callable[[int], Arrivals]:
-    return lambda seed: Listed(at, {})
+def _listed(at: Floats, rate: float) -> Callable[[int], Arrivals]:
+    def process(seed: int) -> Arrivals:
+        listed = Listed(at, {})
+        listed.rate = rate  # policies cut by what the engine knows of it, not by what little is listed here
+        return listed
+
+    return process
+
+
+def _rate(engine: Engine, stream: Stream) -> float:
+    for station in stream.consumers:
+        return engine.statistics.of(station).inflows[station.inputs.index(stream)]
+    return 0.0
 
 
 def _expected(name: str, operator: Operator, known: Estimate) -> Expected:

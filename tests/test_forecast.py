@@ -146,6 +146,17 @@ def test_what_was_measured_counts_not_what_was_declared() -> None:
     assert found["fifo"].output_rate == pytest.approx(1 / 9)  # 0.875·8 + 0.125·16
 
 
+def test_the_shadow_has_the_weights_and_rates_that_the_engine_has_now() -> None:
+    plan = path({"cost": 0.1}, {"cost": 0.1}, at=np.arange(0, 30, 0.5), statistics="window", window=10.0)
+    engine, recent = watched(plan)
+    until(engine, 12.0)  # 21 arrivals in the window up to 10
+    engine.weigh("q", 3.0)
+    twin = stocked(look_ahead(engine, recent, horizon=0.0))
+    assert twin.weights == {"q": 3.0}
+    for station, own in zip(twin.plan.stations, engine.plan.stations, strict=True):
+        assert twin.statistics.of(station).inflows == engine.statistics.of(own).inflows == (2.1,)
+
+
 def test_real_rows_are_forecast_as_abstract_tuples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "parity.py").write_text("def even(batch):\n    return batch.columns['x'] % 2 == 0\n")
     monkeypatch.syspath_prepend(str(tmp_path))
