@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -203,6 +204,28 @@ def test_a_stocked_engine_begins_with_the_same_queues_and_drains(table: dict[str
     assert twin.ledger.held == 0
     assert all(queue.count == 0 for queue in twin.ledger.queues)
     assert all(not line.fates for line in (queue.goods for queue in twin.ledger.queues))  # all that was drawn, came
+
+
+@EXACT
+@given(table=plan_tables(tuples=("individual",)), text=st.sampled_from(POLICIES), steps=st.integers(0, 15))
+def test_where_no_chance_is_involved_the_delay_is_that_of_the_results(
+    table: dict[str, Any], text: str, steps: int
+) -> None:
+    """All operators pass nothing, all, or two for one: then a tuple's chances are what becomes of it."""
+    for query in table["queries"].values():
+        for operator in query["operators"]:
+            operator["selectivity"] = float(math.ceil(operator["selectivity"]))
+    engine, recent = watched(dsms.plan_from(table))
+    for _ in range(steps):
+        engine.step()
+    look = look_ahead(engine, recent, horizon=4.0)
+    results = Results(look.plan)
+    twin = stocked(look, text, results)
+    twin.run()
+    twin.finish(twin.clock.now())
+    found = forecast(engine, recent, candidates(text), horizon=4.0)[text]
+    assert found.mean_delay == pytest.approx(results.quantiles()["mean"])
+    assert found.output_rate == pytest.approx(len(results.latencies) / (twin.clock.now() or 1.0) or None)
 
 
 def test_what_is_stocked_in_the_middle_gives_what_is_left_of_the_way() -> None:
