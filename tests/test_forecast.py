@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
-from strategies import EXACT, FEW, POLICIES, path, plan_tables, policy
+from strategies import EXACT, FEW, POLICIES, path, plan_tables, policy, suits
 
 import dsms
 from dsms.engine import Engine
@@ -184,6 +184,7 @@ def test_real_rows_are_forecast_as_abstract_tuples(tmp_path: Path, monkeypatch: 
 @given(table=plan_tables(), text=st.sampled_from(POLICIES), steps=st.integers(0, 25))
 def test_a_stocked_engine_begins_with_the_same_queues_and_drains(table: dict[str, Any], text: str, steps: int) -> None:
     """Forks, unions, shared and private buffers, fractional tuples."""
+    assume(suits(text, dsms.plan_from(table)))
     engine, recent = watched(dsms.plan_from(table), text)
     for _ in range(steps):
         engine.step()
@@ -302,6 +303,7 @@ def test_a_run_with_forecasts_in_it_is_the_run_without(
     tmp_path_factory: pytest.TempPathFactory, table: dict[str, Any], text: str, statistics: str
 ) -> None:
     table["run"]["statistics"] = statistics
+    assume(suits(text, dsms.plan_from(table)))
     folder, forecasts = tmp_path_factory.mktemp("traces"), Forecasts()
     plain = dsms.simulate(table, text, trace=folder / "plain")
     looked = dsms.simulate(table, text, trace=folder / "looked", observers=[forecasts.recent, forecasts])
