@@ -106,7 +106,6 @@ class Selector(Observer):
         """Another policy has been put in the place of all this."""
         self.engine.unwatch(self.gatherer)
         self.engine.unwatch(self)
-        self.candidates[self.active].end(self.engine)
         self.running = False
 
     @property
@@ -122,7 +121,7 @@ class Selector(Observer):
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         if self._now() >= self._due:
             self.evaluate()
-        elif self._patience is not None and self._starvations() > self._patience:
+        elif self._patience is not None and self.engine.starvations > self._patience:
             self.evaluate(starving=True)
 
     def evaluate(self, starving: bool = False) -> None:
@@ -155,14 +154,11 @@ class Selector(Observer):
         now = self._now()
         self.active, self._why = answer.chosen, answer.why
         self._due = now + length
-        starved = self._starvations()
-        self._patience = None if self.tuning.starvation is None else starved + self.tuning.starvation
+        allowed = self.tuning.starvation
+        self._patience = None if allowed is None else self.engine.starvations + allowed
         choice = Choice(now, answer.chosen, answer.why, self.scores, answer.figures)
         self.choices.append(choice)
         self._told(choice)
-
-    def _starvations(self) -> int:
-        return getattr(self.engine, "starvations", 0)
 
 
 def _agenda(names: Sequence[str], tuning: Tuning) -> list[tuple[str, str, float]]:

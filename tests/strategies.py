@@ -46,12 +46,9 @@ MOST = 48  # tuples that may come into one operator: copies of copies must not e
 
 PARAMETERS = (
     "rr:tuples=3", "rr:time=1.5", "rr-query:tuples=2", "rr-query:time=2.0", "mtiq:ratio=0.3,threshold=2",
-<<<<<<< HEAD
     "fifo:ratio=0.5,threshold=1", "chain:ratio=0.5,threshold=1", "fas-mcq:beta=0.25", "rb-mcq:ties=query",
     "tuple-greedy:goal=memory",
-=======
-    "fifo:ratio=0.5,threshold=1", "adaptive:warmup=1,explore=1,every=2,candidates=greedy+fifo+rr",
->>>>>>> 62c3481 (Statistics gatherer with views, requirements, and the adaptive policy that chooses among others by them)
+    "adaptive:warmup=1,explore=1,every=2,candidates=greedy+fifo+rr",
 )  # fmt: skip
 
 

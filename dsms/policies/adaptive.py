@@ -44,7 +44,7 @@ class Adaptive(Policy):
     fade: str | None = None
     starvation: float | None = None
     qos: Qos | str | None = None  # may be changed while running; the next evaluation goes by it
-    _selectors: tuple[Selector, ...] = field(default=(), init=False, repr=False, compare=False)
+    _selector: Selector | None = field(default=None, init=False, repr=False, compare=False)
     _statistics: tuple[Statistic, ...] = field(default=(), init=False, repr=False, compare=False)
     _told: tuple[Callable[[Choice], None], ...] = field(default=(), init=False, repr=False, compare=False)
     _active: Policy | None = field(default=None, init=False, repr=False, compare=False)
@@ -65,8 +65,7 @@ class Adaptive(Policy):
     @property
     def selector(self) -> Selector | None:
         """Of the present run, or the last: its gatherer, choices, scores, and who decides."""
-        selectors: tuple[Selector, ...] = getattr(self, "_selectors", ())
-        return selectors[-1] if selectors else None
+        return self._selector
 
     @property
     def choices(self) -> list[Choice]:
@@ -89,15 +88,14 @@ class Adaptive(Policy):
         self._wanted(engine.plan).check(gatherer.statistics())
         among = self._candidates(tuning)
         selector = Selector(engine, tuning, among, lambda: self._wanted(engine.plan), gatherer, self._tell)
-        # It may be put in charge of an engine again before it is taken out of charge.
-        self._selectors = (*(s for s in self._selectors if s.engine is engine and s.running), selector)
+        self.end(engine)  # it may be in charge already
+        self._selector = selector
         return selector.start().begin(engine)
 
     def end(self, engine: Engine) -> None:
-        first = next(s for s in self._selectors if s.engine is engine and s.running)
-        first.stop()
-        # What it did stays to be read, unless it is already at it again.
-        self._selectors = tuple(s for s in self._selectors if s is not first) or (first,)
+        # What it did stays to be read; who decided last is the engine's to end.
+        if self._selector is not None and self._selector.running and self._selector.engine is engine:
+            self._selector.stop()
 
     def segments(self, plan: Plan) -> list[Segment]:
         return self._first(plan).segments(plan)
