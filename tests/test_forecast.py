@@ -101,7 +101,8 @@ def test_where_the_pattern_recurs_the_forecast_comes_true(first: str, now: float
     longest = max(elapsed for *_, elapsed in true.values())
     for name, (held, delay, results, elapsed) in true.items():
         assert found[name].mean_queued == pytest.approx(held / longest, rel=0.01)
-        assert found[name].mean_delay == pytest.approx(delay, rel=0.03)  # ages further down are only estimates
+        # Results are few, and with start-ups many of them stem from tuples further down, whose ages are estimates.
+        assert found[name].mean_delay == pytest.approx(delay, rel=0.05 if run.get("startup") else 0.02)
         assert found[name].output_rate == pytest.approx(results / elapsed, rel=0.01)
     by_memory = sorted(FOUR, key=lambda name: true[name][0])
     by_delay = sorted(FOUR, key=lambda name: true[name][1])
