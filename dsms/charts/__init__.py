@@ -15,10 +15,11 @@ from dsms.charts.envelope import (
     progress_chart,
     slopes,
 )
-from dsms.charts.partition import Piece, Tree, indices, latency_partitions, memory_partitions, partition, prepend
+from dsms.charts.partition import Forks, Piece, Tree, indices, latency_partitions, memory_partitions, partition, prepend
 from dsms.charts.tuples import Run, TupleChart, tuple_segments
 
 __all__ = [
+    "Forks",
     "Piece",
     "Point",
     "Run",

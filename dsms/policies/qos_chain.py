@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from dsms.charts import indices
+from dsms.charts import Forks, indices
 from dsms.errors import PolicyError
 from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
@@ -86,7 +86,7 @@ class QosChain(ByChart, OperatorLevel):
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
         grown = trees(plan, statistics)
-        forks = "split" if plan.settings.buffers == "shared" else "private"
+        forks: Forks = "split" if plan.settings.buffers == "shared" else "private"
         found: dict[Station, float] = {}
         for stream in plan.streams:
             roots = [grown[station.index] for station in stream.consumers]

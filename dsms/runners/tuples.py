@@ -16,6 +16,7 @@ from dsms.operators import Abstract
 from dsms.plan import Plan, Station, Stream
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
+from dsms.segment import Segment, Share
 
 Tuple = tuple[int, int, float, float]  # sequence number, key, when it arrived, when it came into this queue
 Numbers = NDArray[np.int64]
@@ -177,6 +178,38 @@ class TupleRunner(Runner):
                     outlet.goods.tuples.append((seq, child, arrived, done))
                 outlet.put(made, seq)
         return queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes
+
+    def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
+        if share.tuples == 1 and segment.linear:
+            start = segment.start()
+            if start.count == segment.pending:  # nothing is left over inside
+                return self._through(segment, start, now)
+        return super().run(segment, share, now)
+
+    def _through(self, segment: Segment, start: Queue, at: float) -> list[Step]:
+        """One tuple through a row of stations: what passes one is worked on by the next without being queued."""
+        queues = segment.queues
+        place = queues.index(start) if start is not queues[0] else 0
+        tuples = start.goods.tuples
+        seq, key, arrived, since = tuples.popleft()
+        start.take(1, tuples[0][0] if tuples else NOTHING)
+        steps: list[Step] = []
+        ahead = [(place, key, since)]
+        while ahead:
+            place, key, since = ahead.pop()
+            queue = queues[place]
+            line: Line = queue.goods
+            children = (key,) if line.fates is None else line.fates.pop(key, ())
+            made, cost, sizes = len(children), line.cost, None
+            if line.carried:
+                cost *= line.costs.pop(key, 1.0)
+                size = line.sizes.pop(key, line.size)
+                sizes = size, made * (line.size_out or size)
+            at += cost
+            steps.append((queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes))
+            if made and line.outlets:
+                ahead += [(place + 1, child, at) for child in reversed(children)]
+        return steps
 
     def waiting_since(self) -> float:
         return min((q.goods.tuples[0][3] for q in self.ledger.queues if q.goods.tuples), default=NOTHING)
