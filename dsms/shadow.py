@@ -63,7 +63,7 @@ def shadow(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
         until=None,
     )
     streams = [twin for twin in twins.values() if isinstance(twin, Stream)]
-    return replace(plan, streams=streams, stations=stations, queries=queries, settings=settings)
+    return replace(plan, streams=streams, stations=stations, queries=queries, settings=settings, qos=engine.qos)
 
 
 def _listed(at: Floats, rate: float) -> Callable[[int], Arrivals]:
