@@ -167,6 +167,11 @@ class Ledger:
             inside = {queue.index for queue in segment.queues}
             for queue in segment.queues:
                 segment.after[queue.index] = tuple(q for q in reversed(queue.outlet.readers) if q.index in inside)
+            follow = [segment.after[queue.index] for queue in segment.queues]
+            segment.linear = not segment.startup and all(
+                queue.merge is None and len(queue.outlet.readers) == len(after) == (queue is not segment.queues[-1])
+                for queue, after in zip(segment.queues, follow, strict=True)
+            )
             segment.pending = 0
             segment.heads = []
             for queue in segment.queues:

@@ -33,6 +33,7 @@ class Segment:
         "index",
         "key",
         "limit",
+        "linear",
         "mean_cost",
         "next_cost",
         "oldest",
@@ -59,6 +60,7 @@ class Segment:
         self.oldest: float = 0  # sequence number of the oldest of them
         self.after: dict[int, tuple[Queue, ...]] = {}  # by queue: those of its own that follow, the first one last
         self.only: Queue | None = None  # its queue, where it has but one
+        self.linear = False  # whether its stations follow one another, none with start-up: nothing leaves it half-way
         self.key = 0.0  # minus its priority, as last ranked
         self.selectivity = 1.0  # outputs out of it per tuple taken in
         self.heads: list[tuple[float, int, int, Queue]] = []  # where it has several queues: their heads, some of old

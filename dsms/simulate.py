@@ -91,6 +91,9 @@ class Run:
     latency: Latency
     response: Response
     longest_wait: float
+    overdue: int  # turns of segments that had waited for more than `max_wait`
+    starvations: int  # decisions whose highest-ranked segment, ready or not, had no work
+    scheduling: float  # time that deciding took, where that costs something
     staleness: StaleShare
     queries: dict[str, QueryFigures]
 
@@ -230,6 +233,9 @@ def _figures(
         latency=Latency(**quantiles),
         response=Response(quantiles["mean"]),
         longest_wait=turns.longest_wait,
+        overdue=engine.overdue,
+        starvations=engine.starvations,
+        scheduling=engine.scheduling,
         staleness=StaleShare(
             sum(value for value, _ in shares) / len(shares) if shares else None,
             sum(v * weight for v, weight in shares) / sum(weight for _, weight in shares) if shares else None,

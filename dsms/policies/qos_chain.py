@@ -26,6 +26,7 @@ from dsms.policies.base import Policy
 from dsms.policies.by_chart import ByChart, steep, trees
 from dsms.policies.holding import Holding
 from dsms.policies.workload import OperatorLevel
+from dsms.qos import DEFAULT
 from dsms.segment import Segment
 from dsms.statistics import Statistics
 
@@ -52,6 +53,7 @@ class QosChain(ByChart, OperatorLevel):
         if any(not 0 <= weight <= 1 for weight in weights) or (weights and not math.isclose(sum(weights), 1)):
             raise PolicyError(f"qos-chain: the weights are {weights}: numbers from 0 that sum to 1 are wanted")
         self._holding: Holding | None = None
+        self._engine: Engine | None = None
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
         index = self._indices(plan, statistics, self.exchange(plan, statistics))
@@ -68,6 +70,7 @@ class QosChain(ByChart, OperatorLevel):
         return min(VAST, results / memory * holding.tuples_per_result())
 
     def begin(self, engine: Engine) -> Policy:
+        self._engine = engine
         if self.gamma is None:
             self._holding = Holding(engine.plan, engine.statistics)
             engine.watch(self._holding)
@@ -81,7 +84,9 @@ class QosChain(ByChart, OperatorLevel):
     def _weights(self, plan: Plan) -> tuple[float, float]:
         """Of memory, and of results that wait."""
         if self.memory is None and self.delay is None and self.rate is None:
-            return 1 / 3, 2 / 3
+            qos = self._engine.qos if self._engine else plan.qos or DEFAULT
+            memory, delay, rate = (qos.weight_of(name) for name in ("memory", "delay", "rate"))
+            return (memory, delay + rate) if memory + delay + rate else (1 / 3, 2 / 3)
         return self.memory or 0.0, (self.delay or 0.0) + (self.rate or 0.0)
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
