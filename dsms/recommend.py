@@ -16,6 +16,7 @@ from dsms.explain import plan_given
 from dsms.plan import Plan
 from dsms.policies.registry import parameters, policy_named
 from dsms.policies.registry import policies as registered
+from dsms.qos import SHORT, Qos, template
 from dsms.reasons import finite, knows_the_future
 from dsms.settings import is_number
 from dsms.simulate import Run, simulate
@@ -109,7 +110,7 @@ class Recommendation:
 
 def recommend(
     plan: Plan | str | Path | Mapping[str, Any],
-    qos: Mapping[str, float] | str | None = None,
+    qos: Qos | Mapping[str, float] | str | None = None,
     *,
     policies: Sequence[str] | None = None,
     seeds: int = SEEDS,
@@ -123,7 +124,7 @@ def recommend(
     many.
     """
     plan = plan_given(plan)
-    weights = weights_of(qos)
+    weights = weights_of(plan.qos if qos is None else qos)
     if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
         raise DsmsError(f"seeds is {seeds!r}: a whole number from 1 is wanted")
     wanted = registered() if policies is None else policies
@@ -150,10 +151,18 @@ def recommend(
     return Recommendation(plan.name, weights, drawn, trials[0].policy, _reasons(trials, weights), trials, left_out)
 
 
-def weights_of(qos: Mapping[str, float] | str | None) -> dict[str, float]:
-    """How much each metric counts, from `memory=0.5,delay=0.3,rate=0.2`; by default memory, delay and rate alike."""
+def weights_of(qos: Qos | Mapping[str, float] | str | None) -> dict[str, float]:
+    """How much each metric counts, by a template's name or from `memory=0.5,delay=0.3,rate=0.2`; by default alike.
+
+    Freshness, which is known only when a run is over, is nothing that a `Qos` could require of one that goes on.
+    """
     if qos is None:
         return dict(BALANCED)
+    if isinstance(qos, str) and qos and "=" not in qos:
+        qos = template(qos)
+    if isinstance(qos, Qos):
+        short = {statistic: name for name, (statistic, _) in SHORT.items()}
+        qos = {short.get(r.statistic, r.statistic): r.weight for r in qos.requirements}
     given: dict[str, Any] = {}
     for part in qos.split(",") if isinstance(qos, str) else qos:
         name, equals, value = part.partition("=") if isinstance(qos, str) else (part, "=", qos[part])
@@ -179,9 +188,13 @@ def _told(name: str, weights: Mapping[str, float]) -> str:
     """A policy that can be told what is wanted, and was not, is."""
     mine = {key: weights.get(key, 0.0) for key in BALANCED}
     total = math.fsum(mine.values())
-    if ":" in name or not total or not mine.keys() <= parameters(type(policy_named(name))).keys():
+    if ":" in name or not total:
         return name
-    return f"{name}:{','.join(f'{key}={weight / total:.12g}' for key, weight in mine.items())}"
+    takes = parameters(type(policy_named(name)))
+    texts = [f"{key}={weight / total:.12g}" for key, weight in mine.items() if weight]
+    if "qos" in takes:
+        return f"{name}:qos={'+'.join(texts)}"
+    return f"{name}:{','.join(texts)}" if mine.keys() <= takes.keys() else name
 
 
 def _runs(

@@ -16,6 +16,7 @@ import dsms
 from dsms import DsmsError, PolicyError, recommend
 from dsms.cli import main
 from dsms.cli.recommend import listed
+from dsms.qos import Qos
 
 PLANS = Path(__file__).parent / "plans"
 K1 = str(PLANS / "chain-example.toml")
@@ -117,8 +118,20 @@ def test_where_no_result_leaves_only_memory_speaks():
 
 def test_a_policy_that_takes_weights_is_told_them():
     found = recommend(two(), "memory=0.25,freshness=0.5,delay=0.25", policies=["qos-chain", "fifo"], seeds=1)
-    assert {trial.policy for trial in found.trials} == {"qos-chain:memory=0.5,delay=0.5,rate=0", "fifo"}
+    assert {trial.policy for trial in found.trials} == {"qos-chain:memory=0.5,delay=0.5", "fifo"}
     assert {t.policy for t in recommend(two(), policies=["qos-chain"], seeds=1).trials} == {"qos-chain"}
+
+
+def test_what_is_wanted_may_be_a_template_or_the_plans_own():
+    assert recommend(two(), "memory-delay", policies=["fifo"], seeds=1).qos == {"memory": 0.5, "delay": 0.5}
+    own = {**two(), "qos": {"memory": 0.25, "rate": 0.75}}
+    assert recommend(own, policies=["fifo"], seeds=1).qos == {"memory": 0.25, "rate": 0.75}
+    assert recommend(own, Qos.of("delay=1"), policies=["fifo"], seeds=1).qos == {"delay": 1}
+
+
+def test_adaptive_is_told_what_is_wanted():
+    found = recommend(two(), "memory=0.5,delay=0.5", policies=["adaptive"], seeds=1)
+    assert found.policy == "adaptive:qos=memory=0.5+delay=0.5"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +143,9 @@ def test_a_policy_that_takes_weights_is_told_them():
         ("memory=-1,delay=2", "the weight of memory is '-1': a number from 0 is wanted"),
         ("memory=lots", "the weight of memory is 'lots'"),
         ("memory=nan", "the weight of memory is 'nan'"),
-        ("memory", "'memory' in 'memory'.*as in memory=0.5"),
+        ("memroy", r"no template 'memroy' \(did you mean 'memory'\?\)"),
+        ("memory=1,delay", "'delay' in 'memory=1,delay'.*as in memory=0.5"),
+        (Qos.of("memory=0.5,age=0.5"), "nothing is known of 'age'"),
         ("memory=0.5,memory=0.5", "at most once"),
         ("", "as in memory=0.5"),
     ],

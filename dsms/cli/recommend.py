@@ -21,6 +21,7 @@ from dsms.cli.arguments import number, several
 from dsms.cli.tables import cell, figure, show, table
 from dsms.errors import DsmsError
 from dsms.policies.registry import policy_names
+from dsms.qos import TEMPLATES
 from dsms.recommend import SEEDS, SHOWN, Recommendation, recommend
 
 COLUMNS = ("policy", "memory mean", "max", "latency", "p99", "stale", "J")
@@ -31,8 +32,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--qos",
         metavar="NAME=WEIGHT,…",
-        help="what is wanted, as in memory=0.5,delay=0.3,rate=0.2 (also: freshness); the weights add up to 1 "
-        "(default: memory, delay and rate alike)",
+        help="what is wanted, as in memory=0.5,delay=0.3,rate=0.2 (also: freshness), weights adding up to 1; or one "
+        f"of {', '.join(TEMPLATES)} (default: the plan's [qos], or memory, delay and rate alike)",
     )
     parser.add_argument(
         "--policies",
