@@ -164,9 +164,10 @@ class Ledger:
         for segment in segments:
             segment.queues = tuple(queue for station in segment.stations for queue in self.inputs[station.index])
             segment.only = segment.queues[0] if len(segment.queues) == 1 else None
-            inside = {queue.index for queue in segment.queues}
+            place = {queue.index: place for place, queue in enumerate(segment.queues)}
             for queue in segment.queues:
-                segment.after[queue.index] = tuple(q for q in reversed(queue.outlet.readers) if q.index in inside)
+                inside = [reader for reader in queue.outlet.readers if reader.index in place]
+                segment.after[queue.index] = tuple(sorted(inside, key=lambda q: -place[q.index]))
             segment.pending = 0
             segment.heads = []
             for queue in segment.queues:
