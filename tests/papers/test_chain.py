@@ -226,8 +226,11 @@ def test_d6_every_stream_has_a_path_of_its_own_so_a_join_belongs_to_two_chains()
 
 @pytest.mark.parametrize(
     ("bounds", "ran"),
-    [(False, [(0, "a"), (1, "low"), (5, "b"), (6, "j"), (7, "j")]), (True, [(0, "a"), (1, "j"), (2, "low"), (6, "b"), (7, "j")])],
-)  # fmt: skip
+    [
+        (False, [(0, "a"), (1, "low"), (5, "b"), (6, "j"), (7, "j")]),
+        (True, [(0, "a"), (1, "j"), (2, "low"), (6, "b"), (7, "j")]),
+    ],
+)
 def test_d6_a_chain_whose_next_operator_is_a_blocked_join_is_skipped_until_that_is_free(bounds, ran):
     """The chain (a, j) falls by 0.45 a unit, low by 0.25; what a puts out waits in j for a tuple of S, come at 5."""
     table = {
