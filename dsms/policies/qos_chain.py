@@ -68,6 +68,7 @@ class QosChain(ByChart, OperatorLevel):
         return min(VAST, results / memory * holding.tuples_per_result())
 
     def begin(self, engine: Engine) -> Policy:
+        self.end(engine)  # it may be put in charge again
         if self.gamma is None:
             self._holding = Holding(engine.plan, engine.statistics)
             engine.watch(self._holding)
