@@ -34,8 +34,8 @@ def steep(stations: Iterable[Station], slope: float) -> Segment:
 
 
 def by_piece(pieces: Iterable[Piece[Station]]) -> list[Segment]:
-    """The segments that a partition's pieces are."""
-    return [steep(sorted(piece.members, key=lambda s: s.index), piece.slope) for piece in pieces]
+    """The segments that a partition's pieces are, the branches of a fork in the order in which they earn most."""
+    return [steep(piece.members, piece.slope) for piece in pieces]
 
 
 def size_read(producer: Stream | Station, plan: Plan) -> float:

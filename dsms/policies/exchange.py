@@ -25,9 +25,10 @@ STEP = 1.1  # a rate that has changed by less leaves priorities as they are
 class Exchange(Recent):
     """Watches arrivals, looks ahead, and tells the engine when the rate has moved."""
 
-    def __init__(self, extremes: Mapping[str, Callable[[], Policy]]) -> None:
+    def __init__(self, extremes: Mapping[str, Callable[[], Policy]], wanted: Callable[[], bool]) -> None:
         super().__init__()
         self._extremes = extremes  # who cares for "memory" alone, and who for "results"
+        self._wanted = wanted  # whether anybody goes by the rate just now
         self._turns, self._next = 0, FIRST
         self._sums: dict[str, Outlook] = {}
         self.rate: float | None = None  # tuples per result; None: nothing is known yet
@@ -36,7 +37,8 @@ class Exchange(Recent):
         self._turns += 1
         if self._turns >= self._next:
             self._next = self._turns + min(self._turns, SELDOM)
-            self._look()
+            if self._wanted():
+                self._look()
 
     def _look(self) -> None:
         for name, outlook in forecast(self._engine, self, self._extremes, math.inf).items():

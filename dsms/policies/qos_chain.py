@@ -73,10 +73,11 @@ class QosChain(ByChart, OperatorLevel):
         return min(VAST, delay / memory * (guess(plan, statistics) if known is None else known))
 
     def begin(self, engine: Engine) -> Policy:
+        self.end(engine)  # it may be put in charge again
         self._engine = engine
-        if self.gamma is None and all(self._weights(engine.plan)):
+        if self.gamma is None:
             extremes = {"memory": partial(QosChain, gamma=0.0), "results": partial(QosChain, gamma=VAST)}
-            self._exchange = Exchange(extremes)
+            self._exchange = Exchange(extremes, lambda: all(self._weights(engine.plan)))
             engine.watch(self._exchange)
         return self
 
