@@ -12,7 +12,7 @@ results expected of it when either is cared for alone (`exchange.py`): a percent
 says. A weight on the output rate moves nothing, as over any length of time that is the same for all who do not idle;
 but where memory has no weight, γ is large. On forks the index is that of the steepest chart of everything behind the
 operator, as in chart partitioning, each reader of a shared tuple freeing its part; a join's figures are means over its
-inputs, as in Chain.
+inputs, as in Chain. Where a run has a start-up cost, the index counts for as much as of the turn would be work.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ VAST = 1e9  # gamma where memory does not count at all
 @dataclass
 class QosChain(ByChart, OperatorLevel):
     name: ClassVar[str] = "qos-chain"
+    dynamic: ClassVar[bool] = True
 
     gamma: float | None = None  # None: by these weights, and these by the plan's QoS
     memory: float | None = None
@@ -61,6 +62,15 @@ class QosChain(ByChart, OperatorLevel):
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
         index = self._indices(plan, statistics, self.rated(plan, statistics))
         return [steep((station,), index[station.index]) for station in plan.stations]
+
+    def priority(self, segment: Segment) -> float:
+        startup = segment.stations[0].operator.startup
+        if not startup:
+            return segment.slope
+        # Of a turn's time only so much is work; the more is queued, up to what a turn takes, the more of it.
+        tuples, time = segment.limit if not self.shares() else (math.inf, math.inf)
+        work = min(segment.pending * segment.next_cost, tuples * segment.next_cost, time)
+        return segment.slope * work / (work + startup)
 
     def rated(self, plan: Plan, statistics: Statistics) -> float:
         """γ as things stand: how many waiting tuples a waiting result counts as."""
@@ -97,7 +107,7 @@ class QosChain(ByChart, OperatorLevel):
         return self.memory or 0.0, self.delay or 0.0
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
-        grown = trees(plan, statistics)
+        grown = trees(plan, statistics, lambda known: known.each)
         forks: Forks = "split" if plan.settings.buffers == "shared" else "private"
         found: dict[Station, float] = {}
         for stream in plan.streams:
