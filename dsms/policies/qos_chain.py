@@ -108,9 +108,11 @@ class QosChain(ByChart, OperatorLevel):
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
         grown = trees(plan, statistics, lambda known: known.each)
-        forks: Forks = "split" if plan.settings.buffers == "shared" else "private"
+        for tree in grown:
+            tree.size = 1  # what is asked for is few tuples, not few bytes
+        forks: Forks = "shared" if plan.settings.buffers == "shared" else "private"
         found: dict[Station, float] = {}
         for stream in plan.streams:
             roots = [grown[station.index] for station in stream.consumers]
-            found |= indices(roots, size=stream.size, memory=1, outputs=gamma, forks=forks)
+            found |= indices(roots, memory=1, outputs=gamma, forks=forks)
         return {station.index: slope for station, slope in found.items()}
