@@ -96,16 +96,18 @@ def test_gamma_by_the_weights(text: str, gamma: float) -> None:
 
 
 def test_gamma_follows_what_is_held() -> None:
-    """All that waits has passed a: every tuple held is a result to be, where of those that come in half are."""
-    plan = path({"cost": 0.25, "selectivity": 0.5}, {"cost": 100.0}, at=[0] * 400, selectivity="spread")
+    """All that waits has passed a: every tuple held is a quarter of a result; of those that come in, an eighth."""
+    plan = path(
+        {"cost": 0.25, "selectivity": 0.5}, {"cost": 100.0, "selectivity": 0.25}, at=[0] * 400, selectivity="spread"
+    )
     chosen = QosChain(memory=0.5, delay=0.5)
     engine = Engine(plan, chosen)
-    assert chosen.exchange(plan, engine.statistics) == pytest.approx(2)
+    assert chosen.exchange(plan, engine.statistics) == pytest.approx(8)
     for _ in range(500):
         engine.step()
     a, b = (queue.count for queue in engine.ledger.queues)
     assert (a, b) == (0, 100)
-    assert chosen.exchange(plan, engine.statistics) == pytest.approx(1, abs=0.05)
+    assert chosen.exchange(plan, engine.statistics) == pytest.approx(4, abs=0.2)
 
 
 def test_it_stops_watching_when_another_takes_over_and_when_it_is_put_in_charge_again() -> None:

@@ -435,6 +435,34 @@ def path_of_two(first, second, small, selectivity=0.95, seed=1):
     })  # fmt: skip
 
 
+def test_l18_of_a_shared_tuple_each_reader_frees_its_part():
+    """a, b read one stream, ½ in 1 each; c frees 1 in 1½. With a copy for each reader a and b come first."""
+
+    def plan(buffers):
+        readers = [("a", "s", 1.0), ("b", "s", 1.0), ("c", "t", 1.5)]
+        return plan_from({
+            "streams": {n: {"arrivals": {"kind": "list", "at": [0]}} for n in "st"},
+            "queries": {f"q{n}": {"from": s, "operators": [{"name": n, "cost": cost}]} for n, s, cost in readers},
+            "run": {"buffers": buffers},
+        })  # fmt: skip
+
+    for policy in ("mss-memory", "tuple-greedy:goal=memory", "greedy", "chain"):
+        assert order(plan("shared"), policy) == ["c", "a", "b"]
+        assert order(plan("private"), policy) == ["a", "b", "c"]
+
+
+def order(plan, policy):
+    """The stations as they ran, step by step."""
+    ran = []
+
+    class Ran(Observer):
+        def turn(self, start, segment, steps):
+            ran.extend(step[0].station.name for step in steps)
+
+    dsms.simulate(plan, policy, observers=[Ran()])
+    return ran
+
+
 def test_j1_in_small_component_is_close_to_mss_and_per_tuple_greedy_is_not():
     """150 tuples each; A costs N(1, 0.2²), one in ten N(6, 1); B N(5, 1). The full figure is a benchmark."""
     a, b = with_outliers(6.0, seed=4)

@@ -205,6 +205,15 @@ def test_d11_a_weight_changed_while_it_runs_counts_from_the_next_decision():
     assert engine.weights == {"a": 400, "b": 4}
 
 
+def test_d11_a_weight_that_changes_moves_those_whose_backlog_does_not():
+    """c counts as 1 from now on, so b, which is older and was as urgent, as a quarter."""
+    engine = Engine(queries((3, 1.0), (3, 1.0), (3, 1.0)), policy("fas-mcq"), observers=[ran := Ran()])
+    engine.step()
+    engine.weigh("c", 4.0)
+    engine.run()
+    assert "".join(name[0] for name in ran.names) == "acccaabbb"
+
+
 def test_d11_a_weight_that_is_changed_outlives_a_swap():
     engine = Engine(queries((3, 1.0), (3, 1.0)), policy("fifo"), observers=[ran := Ran()])
     engine.weigh("b", 4.0)
