@@ -20,7 +20,7 @@ quick: $(VENV)/all  ## the fast part of the suite: no Ray
 	$(PYTEST) tests -m "not ray"
 
 fuzz: $(VENV)/all  ## the property tests on many more plans (EXAMPLES=200)
-	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py -o timeout=0
+	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py -o timeout=0
 
 lint: $(VENV)/all  ## ruff
 	$(BIN)/ruff check .
@@ -40,7 +40,7 @@ clean:  ## remove the environment and what tools left
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
-ALL := ".[ray,bench,dev]"
+ALL := ".[ray,plot,bench,dev]"
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
 	|| $(BIN)/python -m pip install --quiet -c constraints.txt -e $(1)
 

@@ -168,6 +168,10 @@ class Ledger:
             for queue in segment.queues:
                 inside = [reader for reader in queue.outlet.readers if reader.index in place]
                 segment.after[queue.index] = tuple(sorted(inside, key=lambda q: -place[q.index]))
+            segment.linear = not segment.startup and all(
+                queue.merge is None and queue.outlet.readers == segment.queues[at : at + 1]
+                for at, queue in enumerate(segment.queues, start=1)
+            )
             segment.pending = 0
             segment.heads = []
             for queue in segment.queues:

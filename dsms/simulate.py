@@ -91,8 +91,12 @@ class Run:
     latency: Latency
     response: Response
     longest_wait: float
+    overdue: int  # turns of segments that had waited for more than `max_wait`
+    starvations: int  # decisions whose highest-ranked segment, ready or not, had no work
+    scheduling: float  # time that deciding took, where that costs something
     staleness: StaleShare
     queries: dict[str, QueryFigures]
+    choices: list[dict[str, Any]] = field(default_factory=list)  # of a selector: instant, chosen, why, scores, figures
 
     def to_json(self) -> dict[str, Any]:
         """The run as plain data; what does not exist is None."""
@@ -230,11 +234,15 @@ def _figures(
         latency=Latency(**quantiles),
         response=Response(quantiles["mean"]),
         longest_wait=turns.longest_wait,
+        overdue=engine.overdue,
+        starvations=engine.starvations,
+        scheduling=engine.scheduling,
         staleness=StaleShare(
             sum(value for value, _ in shares) / len(shares) if shares else None,
             sum(v * weight for v, weight in shares) / sum(weight for _, weight in shares) if shares else None,
         ),
         queries={n: QueryFigures(outputs[n], r.latency_mean(), stale[n]) for n, r in queries.items()},
+        choices=[choice._asdict() for choice in getattr(engine.chosen, "choices", ())],
     )
 
 

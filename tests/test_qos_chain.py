@@ -83,31 +83,29 @@ def test_a_segment_is_one_operator_and_all_are_there() -> None:
         ("qos-chain:delay=1", VAST),
         ("qos-chain:delay=0.5,rate=0.5", VAST),
         ("qos-chain:memory=0.5,delay=0.5", 1 / 0.25),
-        ("qos-chain:memory=0.2,delay=0.3,rate=0.5", 4 / 0.25),
-        ("qos-chain", 2 / 0.25),
+        ("qos-chain:memory=0.2,delay=0.3,rate=0.5", 1.5 / 0.25),
+        ("qos-chain", 1 / 0.25),
         ("qos-chain:gamma=3", 3.0),
     ],
 )
 def test_gamma_by_the_weights(text: str, gamma: float) -> None:
-    """γ = ((w_D + w_R)/Q̄)/(w_M/M̄); before anything is seen a tuple that has just come is P = ½·½ of a result."""
+    """γ = (w_D/Q)/(w_M/M); before anything is seen a tuple that has just come is P = ½·½ of a result."""
     plan, chosen = plan_of([(1, 0.5), (1, 0.5)]), policy(text)
     assert isinstance(chosen, QosChain)
-    assert chosen.exchange(plan, Statistics(plan)) == pytest.approx(gamma)
+    assert chosen.rated(plan, Statistics(plan)) == pytest.approx(gamma)
 
 
 def test_gamma_follows_what_is_held() -> None:
-    """All that waits has passed a: every tuple held is a quarter of a result; of those that come in, an eighth."""
-    plan = path(
-        {"cost": 0.25, "selectivity": 0.5}, {"cost": 100.0, "selectivity": 0.25}, at=[0] * 400, selectivity="spread"
-    )
+    """At its best for memory, and for results, all that waits has passed a: every tuple held is a result to be."""
+    plan = path({"cost": 0.25, "selectivity": 0.5}, {"cost": 100.0}, at=[0] * 400, selectivity="spread")
     chosen = QosChain(memory=0.5, delay=0.5)
     engine = Engine(plan, chosen)
-    assert chosen.exchange(plan, engine.statistics) == pytest.approx(8)
+    assert chosen.rated(plan, engine.statistics) == pytest.approx(2)
     for _ in range(500):
         engine.step()
     a, b = (queue.count for queue in engine.ledger.queues)
     assert (a, b) == (0, 100)
-    assert chosen.exchange(plan, engine.statistics) == pytest.approx(4, abs=0.2)
+    assert chosen.rated(plan, engine.statistics) == pytest.approx(1, abs=0.05)
 
 
 def test_it_stops_watching_when_another_takes_over_and_when_it_is_put_in_charge_again() -> None:

@@ -20,8 +20,8 @@ def reach_after(reach: float, selectivity: float) -> float:
     """How much of a unit tuple gets past an operator that this much of it reaches; never nothing.
 
     Behind a selectivity of 0 all times and sizes would be 0 and no slope would mean anything; yet an operator there may
-    hold tuples of earlier, or its producer's selectivity be measured too low. As slopes do not depend on the unit, a
-    tiny reach leaves them as they are and weighs next to nothing in any mean with what is upstream.
+    hold earlier tuples, or the selectivity be measured too low. As slopes do not depend on the unit, a tiny reach
+    leaves them as they are and weighs next to nothing in any mean with what is upstream.
     """
     further = reach * selectivity if selectivity else (reach + selectivity) / NEVER  # adding the 0 keeps it a fraction
     return min(max(further, FAINTEST), VASTEST)

@@ -104,8 +104,8 @@ def indices(
 
     Gains are as for `partition`; that the chart's unit is a tuple at the source does not matter to a slope.
     """
-    if forks == "atomic":
-        raise ValueError("forks are 'atomic': their operators start no chart of their own; use 'split' or 'private'")
+    if forks not in ("split", "private"):
+        raise ValueError(f"forks are {forks!r}: there an operator starts no chart of its own; use 'split' or 'private'")
     chart = _Chart(trees, size, memory, outputs, forks)
     chart.with_forks_split()
     return dict(zip(chart.members, chart.slopes, strict=True))
@@ -174,7 +174,7 @@ class _Chart(Generic[M]):
             yield self.members[place]
 
     def _merged(self, charts: list[_Heap], places: Sequence[int]) -> _Heap:
-        """The charts of these in one; it takes them over, so that no piece is ever in two."""
+        """The charts of these in one, which is the largest of them with the others poured in."""
         if not places:
             return []
         largest = max(places, key=lambda place: len(charts[place]))
@@ -183,7 +183,6 @@ class _Chart(Generic[M]):
             if place != largest:
                 for entry in charts[place]:
                     heapq.heappush(merged, entry)
-            charts[place] = []
         return merged
 
     def _in_front(self, places: Sequence[int], chart: _Heap) -> _Heap:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dsms.charts import Piece, Tree, chains, lower_envelope, progress_chart, slopes
+from dsms.charts import Piece, Tree, memory_partitions, progress_chart
 from dsms.plan import Plan, Station, Stream
 from dsms.policies.base import Policy
 from dsms.segment import Segment
-from dsms.statistics import Statistics
+from dsms.statistics import Estimate, Statistics
 
 
 @dataclass
@@ -40,13 +40,13 @@ def by_piece(pieces: Iterable[Piece[Station]]) -> list[Segment]:
 
 def size_read(producer: Stream | Station, plan: Plan) -> float:
     """What one reader of a tuple may count as its own: of a shared one its part, as nobody knows who frees it."""
-    return producer.size / (len(producer.consumers) if plan.settings.buffers == "shared" else 1)
+    return producer.size / (max(1, len(producer.consumers)) if plan.settings.buffers == "shared" else 1)
 
 
 def path_chart(path: tuple[Station, ...], plan: Plan, statistics: Statistics) -> list[tuple[float, float]]:
     """The progress chart of a way through the plan."""
     known = [statistics.of(station) for station in path]
-    producers: list[Stream | Station] = [next(p for p in path[0].inputs if isinstance(p, Stream)), *path[:-1]]
+    producers: list[Stream | Station] = [_stream(path), *path[:-1]]
     sizes = [size_read(producer, plan) for producer in producers]
     return progress_chart([k.cost for k in known], [k.selectivity for k in known], sizes)
 
@@ -55,22 +55,35 @@ def path_segments(paths: Iterable[tuple[Station, ...]], plan: Plan, statistics: 
     """The chains of each path; of the same stations on several paths the steepest."""
     found: dict[tuple[int, ...], Segment] = {}
     for path in paths:
-        chart = path_chart(path, plan, statistics)
-        for chain, slope in zip(chains(chart), slopes(chart, lower_envelope(chart)), strict=True):
-            segment = steep((path[i] for i in chain), slope)
+        for segment in by_piece(_chains(path, plan, statistics)):
             key = tuple(station.index for station in segment.stations)
             if key not in found or segment.slope > found[key].slope:
                 found[key] = segment
     return list(found.values())
 
 
-def trees(plan: Plan, statistics: Statistics) -> list[Tree[Station]]:
+def _chains(path: tuple[Station, ...], plan: Plan, statistics: Statistics) -> list[Piece[Station]]:
+    """The segments of a path's envelope, with each operator's own time and gain however little comes so far."""
+    behind: list[Tree[Station]] = []
+    for station in reversed(path):
+        known = statistics.of(station)
+        behind = [Tree(station, known.cost, known.selectivity, size_read(station, plan), branches=behind)]
+    return memory_partitions(behind, size_read(_stream(path), plan))
+
+
+def _stream(path: tuple[Station, ...]) -> Stream:
+    return next(producer for producer in path[0].inputs if isinstance(producer, Stream))
+
+
+def trees(
+    plan: Plan, statistics: Statistics, cost: Callable[[Estimate], float] = lambda known: known.cost
+) -> list[Tree[Station]]:
     """Every station with all that is behind it, by its place in the plan."""
     grown: list[Tree[Station]] = []
     for station in reversed(plan.stations):
         known = statistics.of(station)
         behind = [grown[len(plan.stations) - 1 - consumer.index] for consumer in station.consumers]
-        grown.append(Tree(station, known.cost, known.selectivity, station.size, station.sink, behind))
+        grown.append(Tree(station, cost(known), known.selectivity, station.size, station.sink, behind))
     return grown[::-1]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from dsms.operators import Abstract
 from dsms.plan import Plan, Station, Stream
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
+from dsms.segment import Segment, Share
 
 Tuple = tuple[int, int, float, float]  # sequence number, key, when it arrived, when it came into this queue
 Numbers = NDArray[np.int64]
@@ -32,6 +34,14 @@ class Flow(NamedTuple):
     def pick(self, index: NDArray[Any]) -> Flow:
         columns = {name: column[index] for name, column in self.columns.items()}
         return Flow(self.seq[index], self.key[index], self.identity[index], self.port[index], columns)
+
+
+class Stock(NamedTuple):
+    """What a producer has put out and not all of its readers have taken, the oldest first."""
+
+    seq: Numbers
+    arrived: NDArray[np.float64]
+    left: Sequence[int]  # by reader: how many of the last of these it has yet to take
 
 
 class Line:
@@ -75,10 +85,44 @@ class TupleRunner(Runner):
                 self._sized.update(zip(seq.tolist(), columns["size"].tolist(), strict=True))
             who = identities(stream.name, chunk.numbers[mine])
             flows[id(stream)] = Flow(seq, seq, who, np.zeros(len(mine), np.int64), columns)
+        self._foresee(flows, {})
+
+    def stock(self, stocks: Sequence[Stock]) -> None:
+        """Begin in the middle: these tuples, by producer in the plan's order, wait already, and memory holds them.
+
+        It is done before the first arrival is expected. The numbers are below those of all arrivals, whose first is 0;
+        what becomes of the tuples is drawn from the stations on that they wait for.
+        """
+        waiting: dict[int, Flow] = {}
+        ledger, buffers = self.ledger, [*self.ledger.streams, *self.ledger.outlets]
+        for producer, buffer, (seq, arrived, left) in zip(self.plan.producers(), buffers, stocks, strict=True):
+            keys = -self._born - 1 - np.arange(len(seq))  # as if born inside: no number of an arrival is below 0
+            self._born += len(seq)
+            who = identities(producer.name, keys)
+            flow = Flow(seq, keys, who, np.zeros(len(seq), np.int64), {})
+            entries = list(zip(seq.tolist(), keys.tolist(), arrived.tolist(), arrived.tolist(), strict=True))
+            ledger.held += len(seq) * buffer.copies
+            ledger.held_bytes += len(seq) * buffer.copies * buffer.size
+            for queue, mine in zip(buffer.readers, left, strict=True):
+                taken = len(seq) - mine
+                freed, freed_bytes = buffer.release(queue, taken, taken * buffer.size)
+                ledger.held -= freed
+                ledger.held_bytes -= freed_bytes
+                if mine:
+                    queue.goods.tuples.extend(entries[taken:])
+                    queue.put(mine, entries[taken][0])
+                    waiting[queue.index] = flow.pick(np.arange(taken, len(seq)))
+        self._foresee({}, waiting)
+
+    def _foresee(self, flows: dict[int, Flow], waiting: dict[int, Flow]) -> None:
+        """Draw the fates of tuples that streams will put out, and of those that wait in queues already."""
         for station, operator in zip(self.plan.stations, self._operators, strict=True):
-            flow = _into(station, flows)
-            if flow is not None:
-                flows[id(station)] = self._draw(station, operator, flow)
+            parts = []
+            for queue, producer in zip(self.ledger.inputs[station.index], station.inputs, strict=True):
+                found = (waiting.get(queue.index), flows.get(id(producer)))
+                parts += [(queue.port, producer, flow) for flow in found if flow is not None]
+            if parts:
+                flows[id(station)] = self._draw(station, operator, _together(station, parts))
 
     def _draw(self, station: Station, operator: Abstract, flow: Flow) -> Flow:
         """Note what this operator will do with each of these; answers what it will put out."""
@@ -135,6 +179,38 @@ class TupleRunner(Runner):
                 outlet.put(made, seq)
         return queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes
 
+    def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
+        if share.tuples == 1 and segment.linear:
+            start = segment.start()
+            if start.count == segment.pending:  # nothing is left over inside
+                return self._through(segment, start, now)
+        return super().run(segment, share, now)
+
+    def _through(self, segment: Segment, start: Queue, at: float) -> list[Step]:
+        """One tuple through a row of stations: what passes one is worked on by the next without being queued."""
+        queues = segment.queues
+        place = queues.index(start) if start is not queues[0] else 0
+        tuples = start.goods.tuples
+        _, key, arrived, since = tuples.popleft()
+        start.take(1, tuples[0][0] if tuples else NOTHING)
+        steps: list[Step] = []
+        ahead = [(place, key, since)]
+        while ahead:
+            place, key, since = ahead.pop()
+            queue = queues[place]
+            line: Line = queue.goods
+            children = (key,) if line.fates is None else line.fates.pop(key, ())
+            made, cost, sizes = len(children), line.cost, None
+            if line.carried:
+                cost *= line.costs.pop(key, 1.0)
+                size = line.sizes.pop(key, line.size)
+                sizes = size, made * (line.size_out or size)
+            at += cost
+            steps.append((queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes))
+            if made and line.outlets:
+                ahead += [(place + 1, child, at) for child in reversed(children)]
+        return steps
+
     def waiting_since(self) -> float:
         return min((q.goods.tuples[0][3] for q in self.ledger.queues if q.goods.tuples), default=NOTHING)
 
@@ -167,12 +243,9 @@ def _abstract(station: Station) -> Abstract:
     return operator
 
 
-def _into(station: Station, flows: dict[int, Flow]) -> Flow | None:
+def _together(station: Station, parts: Sequence[tuple[int, Stream | Station, Flow]]) -> Flow:
     """All that comes into a station, by sequence number: an order that does not depend on the policy."""
-    parts = [(port, p, flows[id(p)]) for port, p in enumerate(station.inputs) if id(p) in flows]
-    if not parts:
-        return None
-    if len(station.inputs) == 1:
+    if len(parts) == len(station.inputs) == 1:
         return parts[0][2]._replace(port=np.zeros(len(parts[0][2].seq), np.int64))
     names = {name for _, _, flow in parts for name in flow.columns}
     if len({producer.size for producer in station.inputs}) > 1:

@@ -1,0 +1,219 @@
+"""What would come of each policy from here on: every candidate run for a while in virtual time, and the best chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dsms.arrival_table import Floats
+from dsms.clock import Clock
+from dsms.errors import DsmsError, existing
+from dsms.ledger import Ledger
+from dsms.measures import Memory, Turns
+from dsms.observers import Observer
+from dsms.plan import Plan
+from dsms.policies.base import Policy
+from dsms.recent import Recent
+from dsms.runners.base import Step
+from dsms.runners.tuples import Stock, TupleRunner
+from dsms.segment import Segment
+from dsms.shadow import shadow, steps_ahead, stocks
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+SUMS = ("held", "delays", "outputs", "elapsed", "length")
+LIMIT = 4_000  # steps of work that one candidate may take
+METRICS = ("memory", "delay", "rate")
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What is to be expected of a candidate over the horizon's arrivals and until they are drained."""
+
+    held: float  # tuples, integrated over time
+    delays: float  # of all results together
+    outputs: float  # results
+    elapsed: float  # until all is drained
+    length: float  # that of the slowest candidate: one for all, or who takes longer would look better for it
+    turns: int  # spent on finding out
+
+    @property
+    def mean_queued(self) -> float:
+        return self.held / self.length if self.length else 0.0
+
+    @property
+    def mean_delay(self) -> float | None:
+        return self.delays / self.outputs if self.outputs else None
+
+    @property
+    def output_rate(self) -> float | None:
+        return self.outputs / self.elapsed if self.outputs else None
+
+    def after(self, before: Outlook | None, weight: float) -> Outlook:
+        """This one put together with what was expected before, which counts so much.
+
+        Sums are added, not means: what a policy does to a burst counts for more than what it does to a few tuples.
+        """
+        if before is None:
+            return self
+        held, delays, outputs, elapsed, length = (getattr(self, n) + weight * getattr(before, n) for n in SUMS)
+        return Outlook(held, delays, outputs, elapsed, length, self.turns)
+
+    def costs(self) -> dict[str, float | None]:
+        """What each metric costs: the less the better; None where there is nothing to measure."""
+        per_output = 1 / self.output_rate if self.output_rate else None
+        return dict(zip(METRICS, (self.mean_queued or None, self.mean_delay or None, per_output), strict=True))
+
+
+@dataclass(frozen=True)
+class Look:
+    """The work that all candidates are judged by."""
+
+    plan: Plan
+    stocks: list[Stock]
+    scale: float  # below 1: that much of the backlog, of its ages, of the time ahead
+
+
+def forecast(
+    engine: Engine, recent: Recent, candidates: Mapping[str, Callable[[], Policy]], horizon: float, limit: int = LIMIT
+) -> dict[str, Outlook]:
+    """Let each candidate serve a copy of the engine's queues and the arrivals of the next `horizon`, and drain.
+
+    A candidate is made anew for its run, so that the one in charge is not disturbed; nor is the engine. It is called
+    between two turns.
+    """
+    look = look_ahead(engine, recent, horizon, limit)
+    runs = {name: _run(look, candidate()) for name, candidate in candidates.items()}
+    # One length for all: who takes longer over the same work must not look better for averaging over more time.
+    longest = max((run.elapsed for run in runs.values()), default=0.0)
+    return {name: run.outlook(longest, look.scale) for name, run in runs.items()}
+
+
+def look_ahead(engine: Engine, recent: Recent, horizon: float, limit: int = LIMIT) -> Look:
+    """What there is to do from now on: the backlog, and the arrivals of the last `horizon` over again.
+
+    The pattern repeated is the simplest forecast that keeps what policies differ by, bursts and all, and it is exact
+    where the pattern recurs. One looks no further ahead than one can look back. If the work comes to more than `limit`
+    steps, the horizon is shortened; if the backlog alone is more than half of that, everything is looked at in
+    proportion: fewer tuples, younger by as much, over a shorter time. Queues then grow and drain as they would, only
+    smaller, and costs, start-ups and turns need no other scale.
+    """
+    if not horizon >= 0 or limit < 1:
+        raise DsmsError(f"horizon is {horizon!r}, limit {limit!r}: a time from 0 and a number of steps from 1 wanted")
+    arriving, waiting = steps_ahead(engine)
+    backlog = sum(queue.count * waiting[queue.station.index] for queue in engine.ledger.queues)
+    scale = min(1.0, limit / 2 / backlog) if backlog else 1.0
+    late, now = recent.pattern(), engine.clock.now()
+    late = late.pick(np.array(arriving)[late.streams] > 0)  # what nobody reads need not arrive
+    steps = np.cumsum((late.counts * np.array(arriving)[late.streams])[::-1])[::-1]
+    beyond = late.instants[steps > limit - backlog * scale]
+    start = max(now - horizon * scale, recent.since, float(beyond[-1]) if len(beyond) else -np.inf)
+    late = late.pick(late.instants > start)
+    instants = np.repeat(late.instants - start, late.counts)
+    streams = np.repeat(late.streams, late.counts)
+    arrivals: list[Floats] = [instants[streams == place] for place in range(len(arriving))]
+    return Look(shadow(engine, arrivals), stocks(engine, recent, scale), scale)
+
+
+def best(
+    outlooks: Mapping[str, Outlook], weights: Mapping[str, float], present: str, hysteresis: float = 0.0
+) -> tuple[str, dict[str, dict[str, float]]]:
+    """Who serves best: the least J = Σ w·c/c*, c* the best of all in that metric; the present one unless it is beaten.
+
+    To be beaten, its J must be above the best by more than `hysteresis`. The reasons are each one's ratios c/c* by
+    metric, and J as "score". A metric that some candidate has no figure of counts for none.
+    """
+    for metric in weights:
+        if metric not in METRICS:
+            raise DsmsError(f"no metric {metric!r}{existing(metric, METRICS)}")
+    costs = {name: outlook.costs() for name, outlook in outlooks.items()}
+    reasons: dict[str, dict[str, float]] = {name: {} for name in outlooks}
+    for metric in METRICS:
+        known = {name: cost for name, by_metric in costs.items() if (cost := by_metric[metric]) is not None}
+        if weights.get(metric) and len(known) == len(costs):
+            least = min(known.values(), default=1.0)
+            for name, cost in known.items():
+                reasons[name][metric] = cost / least
+    for ratios in reasons.values():
+        ratios["score"] = sum(weights[metric] * ratio for metric, ratio in ratios.items())
+    scores = {name: ratios["score"] for name, ratios in reasons.items()}
+    leader = min(scores, key=scores.__getitem__, default=present)
+    beaten = present not in scores or scores[present] > scores[leader] * (1 + hysteresis)
+    return leader if beaten else present, reasons
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    elapsed: float
+    held: float  # tuples, integrated over time
+    delays: float
+    outputs: float
+    turns: int
+
+    def outlook(self, length: float, scale: float) -> Outlook:
+        # Of a backlog looked at in proportion all is smaller: ages, times and tuples.
+        return Outlook(
+            self.held / scale**2, self.delays / scale**2, self.outputs / scale, self.elapsed / scale, length / scale,
+            self.turns,
+        )  # fmt: skip
+
+
+def _run(look: Look, policy: Policy) -> _Outcome:
+    from dsms.engine import Engine  # it imports the policies, of which the one that forecasts imports this
+
+    def stocked(plan: Plan, ledger: Ledger, clock: Clock) -> TupleRunner:
+        runner = TupleRunner(plan, ledger, clock)
+        runner.stock(look.stocks)
+        return runner
+
+    memory, turns, delays = Memory(), Turns(), _Delays(look)
+    engine = Engine(look.plan, policy, runner=stocked, observers=[memory, turns, delays])
+    engine.run()
+    elapsed = engine.clock.now()
+    engine.finish(elapsed)
+    return _Outcome(elapsed, memory.tuples_integral, delays.total, delays.outputs, turns.count)
+
+
+class _Delays(Observer):
+    """How many results are to be expected, and how late together.
+
+    A tuple counts with its chance to become a result (or with how many) for as long as it is in a queue, whatever
+    becomes of it: by Little's law that is the results' delay, and it rests on all tuples, where the few results of a
+    short run say little. As each chance is entered when a tuple comes and struck out when it goes on, the sum over time
+    is the sum of the instants at which that is done, those of entering taken off.
+    """
+
+    trusted = True
+
+    def __init__(self, look: Look) -> None:
+        self._look = look
+        self.outputs = self.total = 0.0
+
+    def attach(self, engine: Engine) -> None:
+        ledger = engine.ledger
+        ahead = [0.0] * len(engine.plan.stations)
+        for station in reversed(engine.plan.stations):
+            further = sum(ahead[consumer.index] for consumer in station.consumers)
+            ahead[station.index] = station.operator.selectivity * (station.sink + further)
+        buffers = [*ledger.streams, *ledger.outlets]
+        worth = [sum(ahead[queue.station.index] for queue in buffer.readers) for buffer in buffers]
+        self._arriving = worth[: len(ledger.streams)]
+        self._taken = [ahead[queue.station.index] for queue in ledger.queues]
+        self._made = [worth[len(ledger.streams) + queue.station.index] for queue in ledger.queues]
+        for buffer, stock in zip(buffers, self._look.stocks, strict=True):
+            for queue, left in zip(buffer.readers, stock.left, strict=True):
+                self.outputs += left * self._taken[queue.index]
+                self.total -= float(stock.arrived[len(stock.seq) - left :].sum()) * self._taken[queue.index]
+
+    def arrive(self, now: float, stream: int, count: int) -> None:
+        self.outputs += self._arriving[stream] * count
+        self.total -= self._arriving[stream] * count * now
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        for queue, taken, made, cost, *_ in steps:
+            start += cost
+            self.total += (taken * self._taken[queue.index] - made * self._made[queue.index]) * start
