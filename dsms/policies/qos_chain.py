@@ -65,7 +65,7 @@ class QosChain(ByChart, OperatorLevel):
 
     def priority(self, segment: Segment) -> float:
         startup = segment.stations[0].operator.startup
-        if not startup:
+        if not startup or not segment.next_cost:
             return segment.slope
         # Of a turn's time only so much is work; the more is queued, up to what a turn takes, the more of it.
         tuples, time = segment.limit if not self.shares() else (math.inf, math.inf)
@@ -107,7 +107,7 @@ class QosChain(ByChart, OperatorLevel):
         return self.memory or 0.0, self.delay or 0.0
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
-        grown = trees(plan, statistics, lambda known: known.each)
+        grown = trees(plan, statistics, lambda known: known.each or known.cost)
         forks: Forks = "split" if plan.settings.buffers == "shared" else "private"
         found: dict[Station, float] = {}
         for stream in plan.streams:
