@@ -326,7 +326,7 @@ def test_nothing_is_cut_into_nothing_and_an_unknown_way_to_fork_is_refused():
     assert all(partition([], outputs=1, forks=forks) == [] for forks in FORKS)
     with pytest.raises(ValueError, match=r"'both'; there are \['split', 'atomic', 'shared', 'private'\]"):
         partition([], forks="both")
-    with pytest.raises(ValueError, match="use 'split' or 'private'"):
+    with pytest.raises(ValueError, match="use 'shared'"):
         indices([], forks="atomic")
 
 

@@ -189,22 +189,25 @@ class _Chart(Generic[M]):
         alone = sorted(
             self._taking_in(r, r, self.times[r], self.gains[r] - self.credits[r], behind[r]) for r in readers
         )
-        chart = self._merged(behind, readers)
         time, gain = sum(piece[2] for piece in alone), sum(piece[3] for piece in alone)
         gain += sum(self.credits[reader] for reader in readers)
         ahead = 0
         while ahead < len(alone) - 1 and -alone[ahead][0] > rate(gain, time):
             _, first, its_time, its_gain, _ = alone[ahead]
             time, gain, self.slopes[first] = time - its_time, gain - its_gain, -alone[ahead][0]
-            heapq.heappush(chart, alone[ahead])
             ahead += 1
         together = alone[ahead:]
         for piece, after in pairwise(together):
             self.following[piece[4]] = after[1]
+        chart = self._merged(behind, [piece[1] for piece in together])
         entry = self._taking_in(together[0][1], together[-1][4], time, gain, chart)
-        heapq.heappush(chart, entry)
         for piece in together:
             self.slopes[piece[1]] = -entry[0]
+        behind[together[0][1]] = [*chart, entry]
+        heapq.heapify(behind[together[0][1]])
+        chart = self._merged(behind, [*(piece[1] for piece in alone[:ahead]), together[0][1]])
+        for piece in alone[:ahead]:
+            heapq.heappush(chart, piece)
         return chart
 
     def pieces(self, chart: _Heap) -> list[Piece[M]]:
