@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from dsms.clock import Clock
 from dsms.errors import DsmsError, PlanError, PolicyError, existing
@@ -32,7 +32,7 @@ class Helm:
     def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock
         self.qos = plan.qos or DEFAULT
-        self._ready: Any = None  # the ready order, once there is a policy
+        self.begun = False  # whether anybody decides yet
         self.weights = {query.name: query.weight for query in plan.queries}
         self._shared = plan.settings.buffers == "shared"
         self._watched = plan.settings.max_wait is not None or plan.settings.scheduling_cost > 0
@@ -101,7 +101,7 @@ class Helm:
     def require(self, qos: Qos | str) -> None:
         """Let this be what is wanted of the plan from now on; whoever goes by it follows."""
         self.qos = Qos.of(qos)
-        if self._ready is not None:
+        if self.begun:
             self.recut()
 
     def _weigh(self, segments: Sequence[Segment]) -> None:
@@ -130,12 +130,10 @@ class Helm:
             raise PolicyError(f"policy {policy.name!r} leaves out {left_out}: every operator must be in some segment")
         self._weigh(segments)
         # A policy that has no priority to give is refused here, before anything of the old one is lost.
-        before, self._ready = (
-            self._ready,
-            (PatientOrder if self._watched else ReadyOrder)(policy, segments, self.ledger),
-        )
-        if isinstance(self._ready, PatientOrder) and isinstance(before, PatientOrder):
-            self._ready.inherit(before)
+        order = (PatientOrder if self._watched else ReadyOrder)(policy, segments, self.ledger)
+        if isinstance(order, PatientOrder) and self.begun:
+            order.inherit(cast(PatientOrder, self._ready))
+        self._ready, self.begun = order, True
         self._served = policy.served if type(policy).served is not Policy.served else None
         self._share = policy.share if policy.shares() else None
         self.policy = policy

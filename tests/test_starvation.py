@@ -135,7 +135,6 @@ class Patience(Observer):
 @FEW
 @given(table=plan_tables(), limit=st.sampled_from((0.25, 1.0, 5.0)))
 def test_no_segment_waits_longer_than_the_limit_and_a_turn_for_each_other(table: dict[str, Any], limit: float) -> None:
-    merges = any(len(o["inputs"]) > 1 for query in table["queries"].values() for o in query["operators"])
     for text in POLICIES:
         plan = dsms.plan_from(table | {"run": table["run"] | {"max_wait": limit}})
         if suits(text, plan):
