@@ -28,6 +28,7 @@ class Helm:
     """The part of an engine that is steered: swapped, weighed, measured and cut anew."""
 
     _on_swap: Sequence[Callable[..., None]] = ()
+    _ready: ReadyOrder
 
     def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock

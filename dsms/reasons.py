@@ -85,9 +85,9 @@ def rule(policy: Policy) -> str:
 def settings(policy: Policy, plan: Plan, statistics: Statistics) -> dict[str, Any]:
     """Its parameters as they stand, those that are not given left out."""
     found = {name: getattr(policy, name) for name in parameters(type(policy))}
-    exchange = getattr(policy, "exchange", None)
-    if exchange is not None:  # what a waiting result counts as in waiting tuples, worked out from weights
-        found["gamma"] = exchange(plan, statistics)
+    rated = getattr(policy, "rated", None)
+    if rated is not None:  # what a waiting result counts as in waiting tuples, worked out from weights
+        found["gamma"] = rated(plan, statistics)
     return {name: value for name, value in found.items() if value is not None}
 
 

@@ -157,9 +157,9 @@ def test_a_ring_has_places():
 
 
 def test_qos_chain_says_what_a_waiting_result_counts_as():
-    """I_b = (1 + 2·0.5)/2, I_c = (0.5 + 2)/4, I_a = max(0, (0.5 + 2·0.25)/2): half of a shared tuple is each one's."""
+    """I_b = (1 + 2·0.5)/2; a and c free the tuple they share together: (1 + 2·0.25 + 2·1)/(1 + 0.5·2 + 4)."""
     found = explain(two_queries(), "qos-chain:gamma=2")
-    assert order(found) == [("b", pytest.approx(1)), ("c", pytest.approx(0.625)), ("a", pytest.approx(0.5))]
+    assert order(found) == [("b", pytest.approx(1)), ("a", pytest.approx(3.5 / 6)), ("c", pytest.approx(3.5 / 6))]
     assert found.parameters == {"gamma": 2}
 
 
