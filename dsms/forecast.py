@@ -97,8 +97,8 @@ def look_ahead(engine: Engine, recent: Recent, horizon: float, limit: int = LIMI
     """What there is to do from now on: the backlog, and the arrivals of the last `horizon` over again.
 
     The pattern repeated is the simplest forecast that keeps what policies differ by, bursts and all, and it is exact
-    where the pattern recurs. One looks no further ahead than one can look back. If the work comes to more than `limit`
-    steps, the horizon is shortened; if the backlog alone is more than half of that, everything is looked at in
+    where the pattern recurs; one that is too short is repeated until it is long enough. If the work comes to more than
+    `limit` steps, the horizon is shortened; if the backlog alone is more than half of that, everything is looked at in
     proportion: fewer tuples, younger by as much, over a shorter time. Queues then grow and drain as they would, only
     smaller, and costs, start-ups and turns need no other scale.
     """
@@ -115,8 +115,22 @@ def look_ahead(engine: Engine, recent: Recent, horizon: float, limit: int = LIMI
     late = late.pick(late.instants > start)
     instants = np.repeat(late.instants - start, late.counts)
     streams = np.repeat(late.streams, late.counts)
+    rounds = _rounds(
+        now - start,
+        horizon * scale,
+        (limit - backlog * scale) / max(float(steps[-len(late.instants)]), 1.0) if len(late.instants) else 0,
+    )
+    instants = np.concatenate([instants + lap * (now - start) for lap in range(rounds)])
+    streams = np.tile(streams, rounds)
     arrivals: list[Floats] = [instants[streams == place] for place in range(len(arriving))]
     return Look(shadow(engine, arrivals), stocks(engine, recent, scale), scale)
+
+
+def _rounds(known: float, horizon: float, allowed: float) -> int:
+    """How often a pattern of this length is repeated: to fill the horizon, or to as much work as is allowed."""
+    if not 0 < known < horizon:
+        return 1
+    return max(1, int(min(np.ceil(horizon / known), allowed)))
 
 
 def best(

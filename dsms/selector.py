@@ -89,6 +89,8 @@ class Selector(Observer):
         self._heuristic = HEURISTICS[tuning.select](tuning, engine.plan.settings.seed)
         self._scores = Scores(list(candidates), tuning.decay, tuning.fade)
         self._agenda = deque(_agenda(list(candidates), tuning) if self._heuristic.explores else ())
+        # One that was only the first in a list is not kept for long; one that has been tried is.
+        self._kept = tuning.every if self._heuristic.explores else tuning.every / 16
         self._now = engine.clock.now
         self.running = True
 
@@ -96,7 +98,7 @@ class Selector(Observer):
         """Watch the run from here on; answers who decides first."""
         self.engine.watch(self.gatherer, *self._heuristic.observers, self)
         first, why, length = (
-            self._agenda.popleft() if self._agenda else (next(iter(self.candidates)), "first", self.tuning.every)
+            self._agenda.popleft() if self._agenda else (next(iter(self.candidates)), "first", self._kept)
         )
         self._note(Answer(first, why, {}), length)
         return self.candidates[first]
@@ -147,7 +149,8 @@ class Selector(Observer):
             if name in among:
                 return Answer(name, "starvation" if starving else why, {}), length
         answer = self._heuristic.choose(Question(self.engine, among, self.active, qos, self.scores))
-        return answer._replace(why="starvation") if starving else answer, self.tuning.every
+        self._kept = min(2 * self._kept, self.tuning.every)
+        return answer._replace(why="starvation") if starving else answer, self._kept
 
     def _note(self, answer: Answer, length: float) -> None:
         now = self._now()

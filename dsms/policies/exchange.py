@@ -27,7 +27,7 @@ class Exchange(Recent):
 
     def __init__(self, extremes: Mapping[str, Callable[[], Policy]], wanted: Callable[[], bool]) -> None:
         super().__init__()
-        self._extremes = extremes  # who cares for "memory" alone, and who for "results"
+        self._extremes = extremes  # who care for memory alone, or for results
         self._wanted = wanted  # whether anybody goes by the rate just now
         self._turns, self._next = 0, FIRST
         self._sums: dict[str, Outlook] = {}
@@ -43,7 +43,7 @@ class Exchange(Recent):
     def _look(self) -> None:
         for name, outlook in forecast(self._engine, self, self._extremes, math.inf).items():
             self._sums[name] = outlook.after(self._sums.get(name), 1.0)
-        held, waited = self._sums["memory"].held, self._sums["results"].delays
+        held, waited = (min(getattr(sums, what) for sums in self._sums.values()) for what in ("held", "delays"))
         if held > 0 and waited > 0:
             before, self.rate = self.rate, held / waited
             if before is None or not before / STEP <= self.rate <= before * STEP:

@@ -13,12 +13,13 @@ says. A weight on the output rate moves nothing, as over any length of time that
 but where memory has no weight, γ is large. On forks the index is that of the steepest chart of everything behind the
 operator, as in chart partitioning: readers of a shared tuple go together, as the last of them frees it, but for those
 that do better alone; a join's figures are means over its inputs, as in Chain. Where a run has a start-up cost, the
-index counts for as much as of the turn would be work.
+index counts for less the more of the turn that would be.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -29,6 +30,8 @@ from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
 from dsms.policies.by_chart import ByChart, steep, trees
 from dsms.policies.exchange import Exchange, guess
+from dsms.policies.fifo import Fifo
+from dsms.policies.mtiq import MostTuplesInQueue
 from dsms.policies.workload import OperatorLevel
 from dsms.qos import DEFAULT
 from dsms.segment import Segment
@@ -68,10 +71,12 @@ class QosChain(ByChart, OperatorLevel):
         startup = segment.stations[0].operator.startup
         if not startup or not segment.next_cost:
             return segment.slope
-        # Of a turn's time only so much is work; the more is queued, up to what a turn takes, the more of it.
+        # Of a turn's time only so much is work; the more is queued, up to what a turn takes, the more of it. Squared:
+        # the turn earns by so much less, and by so much less is left for all others that wait.
         tuples, time = segment.limit if not self.shares() else (math.inf, math.inf)
         work = min(segment.pending * segment.next_cost, tuples * segment.next_cost, time)
-        return segment.slope * work / (work + startup)
+        useful = work / (work + startup)
+        return segment.slope * useful**2 if segment.slope > 0 else segment.slope / useful**2
 
     def rated(self, plan: Plan, statistics: Statistics) -> float:
         """γ as things stand: how many waiting tuples a waiting result counts as."""
@@ -87,7 +92,9 @@ class QosChain(ByChart, OperatorLevel):
         self.end(engine)  # it may be put in charge again
         self._engine = engine
         if self.gamma is None:
-            extremes = {"memory": partial(QosChain, gamma=0.0), "results": partial(QosChain, gamma=VAST)}
+            extremes: dict[str, Callable[[], Policy]] = {f"{g:g}": partial(QosChain, gamma=g) for g in (0.0, VAST)}
+            if any(station.operator.startup for station in engine.plan.stations):
+                extremes |= {"fifo": Fifo, "mtiq": MostTuplesInQueue}  # with start-ups large batches may do better
             self._exchange = Exchange(extremes, lambda: all(self._weights(engine.plan)))
             engine.watch(self._exchange)
         return self
