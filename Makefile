@@ -30,7 +30,7 @@ types: $(VENV)/all  ## mypy --strict on the three packages
 	$(BIN)/mypy
 
 bench: $(VENV)/all  ## speed, as ratios against a peer in the same run
-	$(BIN)/python tests/benchmarks/bench.py
+	cd tests && ../$(BIN)/python -m benchmarks.bench
 
 constraints: $(VENV)/all  ## pin the dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --python-version 3.11 \

@@ -7,9 +7,11 @@ work is the slope of the steepest way on,
     I_j = max( max_{k<m} (1 − s_j⋯s_k)/T_jk , (1 + γ·P_j)/T_jm ),   T_jk = c_j + s_j·c_{j+1} + … up to k,
 
 and the ready operator with the highest index runs. γ = 0 is Chain on what remains of each tuple's way, a large γ the
-highest output rate. γ = ((w_D + w_R)/Q̄)/(w_M/M̄) by the QoS weights of delay, rate and memory: a percent of either is
+highest output rate. γ = (w_D/Q̄ + w_R/O)/(w_M/M̄) by the QoS weights of delay, rate and memory: a percent of either is
 then worth as much as its weight says, M̄ and Q̄ being the running means of what is queued and of the results expected
-of it. On forks the index is that of the steepest chart of everything behind the operator, as in chart partitioning,
+of it, O the results that have left, or Q̄ while that is more. One result fewer pending is 1/Q̄ of the delay, but only
+1/O of the output rate: whoever is never idle puts out as much as another but for what is pending, so that no memory
+is to be spent on rate, except at first and under a load that cannot be borne. On forks the index is that of the steepest chart of everything behind the operator, as in chart partitioning,
 each reader of a shared tuple freeing its part; a join's figures are means over its inputs, as in Chain.
 """
 
@@ -61,11 +63,11 @@ class QosChain(ByChart, OperatorLevel):
         """γ as things stand: how many waiting tuples a waiting result counts as."""
         if self.gamma is not None:
             return self.gamma
-        memory, results = self._weights(plan)
+        memory, delay, rate = self._weights(plan)
         if not memory:
             return VAST
         holding = self._holding or Holding(plan, statistics)
-        return min(VAST, results / memory * holding.tuples_per_result())
+        return min(VAST, (delay + rate * holding.pending_part()) / memory * holding.tuples_per_result())
 
     def begin(self, engine: Engine) -> Policy:
         if self.gamma is None:
@@ -78,11 +80,11 @@ class QosChain(ByChart, OperatorLevel):
             engine.unwatch(self._holding)
             self._holding = None
 
-    def _weights(self, plan: Plan) -> tuple[float, float]:
-        """Of memory, and of results that wait."""
+    def _weights(self, plan: Plan) -> tuple[float, float, float]:
+        """Of memory, delay and rate."""
         if self.memory is None and self.delay is None and self.rate is None:
-            return 1 / 3, 2 / 3
-        return self.memory or 0.0, (self.delay or 0.0) + (self.rate or 0.0)
+            return 1 / 3, 1 / 3, 1 / 3
+        return self.memory or 0.0, self.delay or 0.0, self.rate or 0.0
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
         grown = trees(plan, statistics)

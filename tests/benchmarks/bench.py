@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 
-from report import table
+from benchmarks.report import table
 from rich.console import Console
-from rows import rows
-from shape import shape
-from turns import turns
+from benchmarks.rows import rows
+from benchmarks.shape import shape
+from benchmarks.turns import turns
 
 
 def main() -> None:

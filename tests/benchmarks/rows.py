@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from report import Row
-from timing import interleaved, timed
+from benchmarks.report import Row
+from benchmarks.timing import interleaved, timed
 
 from dsms.batch import Batch
 from dsms.clock import WallClock

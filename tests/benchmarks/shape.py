@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from legs import Legs
-from report import Row
-from timing import interleaved
-from turns import POLICIES
-from workload import Workload
+from benchmarks.legs import Legs
+from benchmarks.report import Row
+from benchmarks.timing import interleaved
+from benchmarks.turns import POLICIES
+from benchmarks.workload import Workload
 
 # Tuples come twice as fast as they can be worked off: most segments have work, and the heap is full of them.
 FEW = Workload(streams=1, queries=10, operators=1, turns=50_000, load=2.0)

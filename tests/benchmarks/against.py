@@ -1,0 +1,140 @@
+"""Our policies against the papers', on cases that nothing was tuned on: scores in virtual time, the same every run.
+
+A run's score is J = Σ w·c/c*: c its mean queued tuples, mean delay and 1/rate, c* the best that round robin, FIFO, MTIQ
+or Chain reach in that measure on that case. Its gain is J of the best of the four, chosen in hindsight, over its own J,
+less 1. Runs are drained, a turn is one tuple at one operator for all; with a start-up cost it is a slice for all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.cases import WEIGHTINGS, Case, Weights, cases
+from benchmarks.misled import Misled
+from dsms.policies.registry import policy_named
+from dsms.simulate import simulate
+
+SEED, PLANS, ARRIVALS = int(os.environ.get("S", "3")), 32, 3000
+FOUR = ("rr", "fifo", "mtiq", "chain")
+STARTUP, SLICE = 3.0, 100.0  # in mean operator costs: of a full turn a start-up is a thirtieth
+ERROR = 0.3
+CLEARLY = 0.01
+
+Costs = NDArray[np.float64]  # mean queued tuples, mean delay, 1/rate
+
+
+class Entry(NamedTuple):
+    """A contender: the policy it is under a weighting, and how wrong the statistics are that it is told."""
+
+    policy: Callable[[Weights], str]
+    error: float = 0.0
+
+
+class Gain(NamedTuple):
+    """How much better than the best of the four a contender was on one case, by its parts."""
+
+    case: Case
+    weights: Weights
+    gain: float
+
+
+def fixed(name: str) -> Entry:
+    """The same under every weighting."""
+    return Entry(lambda weights: name)
+
+
+def qos_chain(weights: Weights) -> str:
+    memory, delay, rate = weights if weights.memory else (0, 1, 0)  # without memory all weightings are one
+    return f"qos-chain:memory={memory},delay={delay},rate={rate}"
+
+
+PLAIN = {**{name: fixed(name) for name in FOUR}, "qos-chain": Entry(qos_chain)}
+WRONG = {f"qos-chain, told {ERROR:.0%} wrong": Entry(qos_chain, ERROR)}
+SLOW_START = {"qos-chain": Entry(qos_chain)}
+
+
+@dataclass
+class Bench:
+    """One plan: each policy is run on it once, whatever the weightings it stands for."""
+
+    case: Case
+    startup: float = 0.0
+    span: float | None = None
+
+    def __post_init__(self) -> None:
+        self.plan = self.case.plan(self.startup, self.span)
+        self.costs = cache(self._costs)
+        self.best: Costs = np.min([self.costs(name) for name in FOUR], axis=0)
+
+    def gain(self, entry: Entry, weights: Weights) -> Gain:
+        hindsight = min(self._score(weights, name) for name in FOUR)
+        return Gain(self.case, weights, hindsight / self._score(weights, entry.policy(weights), entry.error) - 1)
+
+    def _score(self, weights: Weights, policy: str, error: float = 0.0) -> float:
+        return float(np.dot(weights, self.costs(policy, error) / self.best))
+
+    def _costs(self, name: str, error: float = 0.0) -> Costs:
+        policy = policy_named(name)
+        run = simulate(self.plan, Misled(policy, error) if error else policy)
+        assert run.latency.mean is not None
+        return np.array([run.memory.tuples.mean, run.latency.mean, run.elapsed / run.outputs])
+
+
+def compare(
+    entries: Mapping[str, Entry], chosen: Iterable[Case], startup: float = 0.0, span: float | None = None
+) -> dict[str, list[Gain]]:
+    """The gains of each contender on all cases under all weightings."""
+    gains: dict[str, list[Gain]] = {name: [] for name in entries}
+    for bench in map(partial(Bench, startup=startup, span=span), chosen):
+        for name, entry in entries.items():
+            gains[name] += [bench.gain(entry, weights) for weights in WEIGHTINGS]
+    return gains
+
+
+def better(gains: Iterable[Gain], queries: int = 1) -> float:
+    """The share of cases that were clearly better, of those with so many queries or more."""
+    return float(np.mean([gain.gain > CLEARLY for gain in gains if gain.case.queries >= queries]))
+
+
+def rows(gains: Mapping[str, list[Gain]]) -> Iterable[list[str]]:
+    for name, mine in gains.items():
+        values = np.array([gain.gain for gain in mine])
+        shares = [better(mine), better(mine, queries=2), float(np.mean(values >= -CLEARLY))]
+        sizes = [values.mean(), values.min(), np.quantile(values, 0.01)]
+        yield [name, *(f"{share:.0%}" for share in shares), *(f"{size:+.1%}" for size in sizes)]
+
+
+def main() -> None:
+    """Print the table; QUICK=1 for a part of the cases."""
+    plans, arrivals = (8, 1000) if os.environ.get("QUICK") else (PLANS, ARRIVALS)
+    drawn = list(cases(SEED, plans, arrivals))
+    table = Table(box=SIMPLE_HEAD, title="gain over the best of rr, fifo, mtiq, chain in hindsight")
+    for column in ("policy", "> +1%", "2+ queries", "≥ −1%", "mean", "worst", "1% quantile"):
+        table.add_column(column, justify="left" if column == "policy" else "right")
+    plain = compare(PLAIN | WRONG, drawn)
+    parts = {str(w): [gain for gain in plain["qos-chain"] if gain.weights == w] for w in WEIGHTINGS}
+    parts |= {p: [gain for gain in plain["qos-chain"] if gain.case.pattern == p] for p in {c.pattern: 0 for c in drawn}}
+    slow = compare(SLOW_START, drawn, STARTUP, SLICE)
+    for section in (plain, {f"qos-chain, {name}": part for name, part in parts.items()}, slow):
+        for row in rows(section):
+            table.add_row(*row)
+        table.add_section()
+    table.caption = (
+        f"{len(drawn)} plans under {len(WEIGHTINGS)} weightings, some {arrivals} arrivals each; last part: every run "
+        f"starts up for {STARTUP:g} mean operator costs and lasts for up to {SLICE:g}"
+    )
+    Console(width=max(Console().width, 120)).print(table)
+
+
+if __name__ == "__main__":
+    main()
