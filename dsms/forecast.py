@@ -83,6 +83,7 @@ def look_ahead(engine: Engine, recent: Recent, horizon: float, limit: int = LIMI
     backlog = sum(queue.count * waiting[queue.station.index] for queue in engine.ledger.queues)
     scale = min(1.0, limit / 2 / backlog) if backlog else 1.0
     late, now = recent.pattern(), engine.clock.now()
+    late = late.pick(np.array(arriving)[late.streams] > 0)  # what nobody reads need not arrive
     steps = np.cumsum((late.counts * np.array(arriving)[late.streams])[::-1])[::-1]
     beyond = late.instants[steps > limit - backlog * scale]
     start = max(now - horizon * scale, recent.since, float(beyond[-1]) if len(beyond) else -np.inf)

@@ -12,6 +12,7 @@ from dsms.ledger import Ledger
 from dsms.patience import PatientOrder
 from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
+from dsms.qos import DEFAULT, Qos
 from dsms.ready import ReadyOrder
 from dsms.segment import Segment, Share
 from dsms.settings import is_number
@@ -30,6 +31,7 @@ class Helm:
 
     def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock
+        self.qos = plan.qos or DEFAULT
         self.weights = {query.name: query.weight for query in plan.queries}
         self._shared = plan.settings.buffers == "shared"
         self._watched = plan.settings.max_wait is not None or plan.settings.scheduling_cost > 0
@@ -94,6 +96,12 @@ class Helm:
         self.weights[query] = float(weight)
         self._weigh(self._ready.segments)
         self.rerank()
+
+    def require(self, qos: Qos | str) -> None:
+        """Let this be what is wanted of the plan from now on; whoever goes by it follows."""
+        self.qos = Qos.of(qos)
+        if hasattr(self, "_ready"):
+            self.recut()
 
     def _weigh(self, segments: Sequence[Segment]) -> None:
         largest = max(self.weights.values())  # counts as 1

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dsms.arrivals import Arrivals
 from dsms.errors import PlanError, existing
 from dsms.operators import Abstract, Operator
+from dsms.qos import Qos
 from dsms.segment import Segment
 from dsms.settings import Settings
 
@@ -57,6 +59,8 @@ class Plan:
     queries: list[Query]
     settings: Settings = field(default_factory=Settings)
     name: str = ""
+    qos: Qos | None = None  # what is wanted of it; None: a bit of everything
+    adaptive: Mapping[str, Any] = field(default_factory=dict)  # what is said in it for the policy of this name
 
     def __post_init__(self) -> None:
         self.stations = in_order(self.stations)

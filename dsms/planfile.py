@@ -15,9 +15,11 @@ from dsms.errors import PlanError, existing
 from dsms.operators import Abstract, Function, Operator
 from dsms.operators.function import function_named
 from dsms.plan import Plan, Query, Station, Stream
+from dsms.qos import Qos
 from dsms.settings import Settings
+from dsms.tuning import Tuning
 
-TABLES = ("streams", "queries", "run")
+TABLES = ("streams", "queries", "run", "qos", "adaptive")
 STREAM_KEYS = ("size", "arrivals")
 QUERY_KEYS = ("from", "operators", "weight")
 NUMBERS = ("cost", "selectivity", "startup", "take", "size")
@@ -49,6 +51,8 @@ def plan_from(table: Mapping[str, Any], *, folder: Path = Path(), file: str = ""
 def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
     _only(table, TABLES, "")
     settings = _placed("run", Settings.read, _table(table.get("run", {}), "run"))
+    qos = _placed("qos", Qos.read, _table(table["qos"], "qos")) if "qos" in table else None
+    adaptive = _placed("adaptive", Tuning.read, _table(table.get("adaptive", {}), "adaptive"))
     streams = {n: _stream(n, t, folder) for n, t in _table(table.get("streams", {}), "streams").items()}
     if not streams:
         raise PlanError("there is no stream: a plan needs at least one [streams.NAME]", "streams")
@@ -58,7 +62,7 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
     reader = _Reader(streams, settings, folder)
     for name, query in queries.items():
         reader.query(name, _table(query, f"queries.{name}"))
-    plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file)
+    plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive)
     _check_carried(plan)
     _check_sizes(plan)
     return plan

@@ -29,6 +29,16 @@ class Pattern(NamedTuple):
     def pick(self, index: NDArray[np.bool_]) -> Pattern:
         return Pattern(self.instants[index], self.streams[index], self.counts[index], self.seq[index])
 
+    def last(self, stream: int, count: int, marks: int) -> Numbers | None:
+        """So many numbers spread evenly over a stream's last `count` tuples; None where fewer are remembered."""
+        mine = self.pick(self.streams == stream)
+        ends = np.cumsum(mine.counts)
+        if not count or not len(ends) or ends[-1] < count:
+            return None
+        wanted = ends[-1] - count + np.linspace(0, count - 1, marks).astype(np.int64)
+        place = np.searchsorted(ends, wanted, side="right")
+        return np.asarray(mine.seq[place] + wanted - (ends - mine.counts)[place], np.int64)
+
 
 class Recent(Observer):
     """Remembers the last arrivals exactly and, of those before, as many as the ages of queued tuples need.

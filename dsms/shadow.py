@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -62,7 +63,7 @@ def shadow(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
         until=None,
     )
     streams = [twin for twin in twins.values() if isinstance(twin, Stream)]
-    return replace(plan, streams=streams, stations=stations, queries=queries, settings=settings)
+    return replace(plan, streams=streams, stations=stations, queries=queries, settings=settings, qos=engine.qos)
 
 
 def _listed(at: Floats, rate: float) -> Callable[[int], Arrivals]:
@@ -99,8 +100,9 @@ def steps_ahead(engine: Engine) -> tuple[list[float], list[float]]:
 def stocks(engine: Engine, recent: Recent, scale: float = 1.0) -> list[Stock]:
     """What is in the engine's buffers, by producer, with `scale` of its tuples, of `scale` their age.
 
-    The ledger has each queue's count and head. Between heads, and from the last of them to the newest tuple that can
-    be in the buffer, numbers are spread evenly; with the numbers go the arrival instants.
+    What waits for the first station on its way are its stream's last arrivals. Further down the ledger has each queue's
+    count and head: between heads, and from the last of them to the newest tuple that can be in the buffer, numbers are
+    spread evenly; with the numbers go the arrival instants.
     """
     ledger, now = engine.ledger, engine.clock.now()
     amounts = [0.0 if queue.oldest == NOTHING else queue.count for queue in ledger.queues]
@@ -109,6 +111,11 @@ def stocks(engine: Engine, recent: Recent, scale: float = 1.0) -> list[Stock]:
     buffers = [*ledger.streams, *ledger.outlets]
     left = [[counts[queue.index] for queue in buffer.readers] for buffer in buffers]
     seq = [_numbers(*each) for each in zip(buffers, left, _newest(engine, recent), strict=True)]
+    late = recent.pattern()
+    for place, buffer in enumerate(ledger.streams):
+        longest = max((math.ceil(amounts[queue.index]) for queue in buffer.readers), default=0)
+        exact = late.last(place, longest, len(seq[place]))
+        seq[place] = seq[place] if exact is None else exact
     arrived = (recent.arrived(np.concatenate(seq)) - now) * scale
     instants = np.split(arrived, np.cumsum([len(numbers) for numbers in seq])[:-1])
     return [Stock(s - engine.admitted, at, mine) for s, at, mine in zip(seq, instants, left, strict=True)]

@@ -48,6 +48,7 @@ PARAMETERS = (
     "rr:tuples=3", "rr:time=1.5", "rr-query:tuples=2", "rr-query:time=2.0", "mtiq:ratio=0.3,threshold=2",
     "fifo:ratio=0.5,threshold=1", "chain:ratio=0.5,threshold=1", "fas-mcq:beta=0.25", "rb-mcq:ties=query",
     "tuple-greedy:goal=memory",
+    "adaptive:warmup=1,explore=1,every=2,candidates=greedy+fifo+rr",
 )  # fmt: skip
 
 

@@ -457,7 +457,7 @@ def test_a_missing_plan_is_a_wrong_call(dsms: Dsms) -> None:
 def test_a_wrong_policy_is_refused_before_anything_runs(dsms: Dsms, tmp_path: Path) -> None:
     answer = dsms(LISTED, "--policy", "fifo", "--policy", "greedyy", "--json")
     assert (answer.code, answer.out) == (2, "")
-    assert answer.err.startswith("dsms: no policy 'greedyy' (did you mean 'greedy'?); there are ['chain', ")
+    assert answer.err.startswith("dsms: no policy 'greedyy' (did you mean 'greedy'?); there are ['adaptive', ")
     assert dsms(LISTED, "--policy", "nosuch", "--trace", "turns.jsonl").code == 2
     assert not (tmp_path / "turns.jsonl").exists()
 

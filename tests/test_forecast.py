@@ -56,7 +56,7 @@ def until(engine: Engine, instant: float) -> Engine:
 # --- the forecast against the truth
 
 
-def bursts(periods: int, **run: Any) -> Plan:
+def bursts(periods: int, startup: float = 0.0, **run: Any) -> Plan:
     """Two queries on bursts every 60, of different length: the short one is costly, the long one sheds quickly."""
     one = [60 * k + 0.005 * i for k in range(periods) for i in range(400)]
     two = [60 * k + 10 + 0.03 * i for k in range(periods) for i in range(600)]
@@ -64,13 +64,13 @@ def bursts(periods: int, **run: Any) -> Plan:
         "streams": {"s": {"arrivals": {"kind": "list", "at": one}}, "t": {"arrivals": {"kind": "list", "at": two}}},
         "queries": {
             "p": {"from": "s", "operators": [
-                {"name": "a", "cost": 0.02, "selectivity": 0.9},
-                {"name": "b", "cost": 0.06, "selectivity": 0.2},
-                {"name": "c", "cost": 0.01, "selectivity": 0.5},
+                {"name": "a", "cost": 0.02, "selectivity": 0.9, "startup": startup},
+                {"name": "b", "cost": 0.06, "selectivity": 0.2, "startup": startup},
+                {"name": "c", "cost": 0.01, "selectivity": 0.5, "startup": startup},
             ]},
             "q": {"from": "t", "operators": [
-                {"name": "d", "cost": 0.03, "selectivity": 0.25},
-                {"name": "e", "cost": 0.05, "selectivity": 1.0},
+                {"name": "d", "cost": 0.03, "selectivity": 0.25, "startup": startup},
+                {"name": "e", "cost": 0.05, "selectivity": 1.0, "startup": startup},
             ]},
         },
         "run": {"selectivity": "spread", **run},
@@ -89,7 +89,7 @@ def truth(first: str, now: float, name: str, **run: Any) -> tuple[float, float, 
     return memory.tuples_integral, np.mean(results.latencies), len(results.latencies), engine.clock.now() - now
 
 
-@pytest.mark.parametrize("run", [{}, {"slice": 0.5}])
+@pytest.mark.parametrize("run", [{}, {"slice": 0.5}, {"slice": 0.5, "startup": 0.06}])
 @pytest.mark.parametrize(("first", "now"), [("fifo", 65.0), ("fifo", 78.0), ("mtiq", 63.0), ("mtiq", 78.0)])
 def test_where_the_pattern_recurs_the_forecast_comes_true(first: str, now: float, run: dict[str, Any]) -> None:
     """Begun in the middle of the second round of bursts."""
@@ -101,7 +101,8 @@ def test_where_the_pattern_recurs_the_forecast_comes_true(first: str, now: float
     longest = max(elapsed for *_, elapsed in true.values())
     for name, (held, delay, results, elapsed) in true.items():
         assert found[name].mean_queued == pytest.approx(held / longest, rel=0.01)
-        assert found[name].mean_delay == pytest.approx(delay, rel=0.02)
+        # Results are few, and with start-ups many of them stem from tuples further down, whose ages are estimates.
+        assert found[name].mean_delay == pytest.approx(delay, rel=0.05 if run.get("startup") else 0.02)
         assert found[name].output_rate == pytest.approx(results / elapsed, rel=0.01)
     by_memory = sorted(FOUR, key=lambda name: true[name][0])
     by_delay = sorted(FOUR, key=lambda name: true[name][1])
@@ -275,6 +276,27 @@ def test_ages_are_those_of_the_arrivals_between_head_and_newest() -> None:
     assert stock[0].seq.tolist() == [-3, -2, -1]
     assert stock[0].arrived.tolist() == [-8, -7, -1]
     assert stock[1].arrived.tolist() == [-8]  # what a has put out
+
+
+def test_what_waits_for_its_first_station_is_what_came_last_in_its_stream() -> None:
+    """Of two streams that take turns, one waits in full: its numbers are not spread over those of the other."""
+    plan = dsms.plan_from({
+        "streams": {
+            "s": {"arrivals": {"kind": "list", "at": [0, 1, 8]}},
+            "t": {"arrivals": {"kind": "list", "at": [2, 3, 4, 5, 6, 7]}},
+        },
+        "queries": {
+            "p": {"from": "s", "operators": [{"name": "a", "cost": 9}]},
+            "q": {"from": "t", "operators": [{"name": "b", "cost": 9, "selectivity": 0.5}]},
+        },
+    })  # fmt: skip
+    engine, recent = watched(plan)
+    engine.step()
+    stock = look_ahead(engine, recent, horizon=0.0).stocks
+    assert (stock[0].seq + 9).tolist() == [1, 8]
+    assert stock[0].arrived.tolist() == [-8, -1]
+    assert (stock[1].seq + 9).tolist() == [2, 3, 4, 5, 6, 7]
+    assert look_ahead(engine, recent, horizon=0.0, limit=8).stocks[1].seq.tolist() == [-7, -5, -2]
 
 
 # --- the running engine is left alone

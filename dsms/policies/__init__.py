@@ -1,5 +1,6 @@
 """Every policy there is: adding one is its file, its test and a line here; third parties add theirs by entry point."""
 
+from dsms.policies.adaptive import Adaptive
 from dsms.policies.base import Policy
 from dsms.policies.chain import Chain
 from dsms.policies.component import Component
@@ -33,6 +34,7 @@ POLICIES: tuple[type[Policy], ...] = (
     MssMemory,
     TupleGreedy,
     QosChain,
+    Adaptive,
 )
 
 __all__ = ["POLICIES", "Policy"]

@@ -11,8 +11,9 @@ highest output rate. γ = (w_D/Q̄ + w_R/O)/(w_M/M̄) by the QoS weights of dela
 then worth as much as its weight says, M̄ and Q̄ being the running means of what is queued and of the results expected
 of it, O the results that have left, or Q̄ while that is more. One result fewer pending is 1/Q̄ of the delay, but only
 1/O of the output rate: whoever is never idle puts out as much as another but for what is pending, so that no memory
-is to be spent on rate, except at first and under a load that cannot be borne. On forks the index is that of the steepest chart of everything behind the operator, as in chart partitioning,
-each reader of a shared tuple freeing its part; a join's figures are means over its inputs, as in Chain.
+is to be spent on rate, except at first and under a load that cannot be borne. On forks the index is that of the
+steepest chart of everything behind the operator, as in chart partitioning, each reader of a shared tuple freeing its
+part; a join's figures are means over its inputs, as in Chain.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from dsms.policies.base import Policy
 from dsms.policies.by_chart import ByChart, steep, trees
 from dsms.policies.holding import Holding
 from dsms.policies.workload import OperatorLevel
+from dsms.qos import DEFAULT
 from dsms.segment import Segment
 from dsms.statistics import Statistics
 
@@ -54,6 +56,7 @@ class QosChain(ByChart, OperatorLevel):
         if any(not 0 <= weight <= 1 for weight in weights) or (weights and not math.isclose(sum(weights), 1)):
             raise PolicyError(f"qos-chain: the weights are {weights}: numbers from 0 that sum to 1 are wanted")
         self._holding: Holding | None = None
+        self._engine: Engine | None = None
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
         index = self._indices(plan, statistics, self.exchange(plan, statistics))
@@ -70,6 +73,7 @@ class QosChain(ByChart, OperatorLevel):
         return min(VAST, (delay + rate * holding.pending_part()) / memory * holding.tuples_per_result())
 
     def begin(self, engine: Engine) -> Policy:
+        self._engine = engine
         if self.gamma is None:
             self._holding = Holding(engine.plan, engine.statistics)
             engine.watch(self._holding)
@@ -83,7 +87,9 @@ class QosChain(ByChart, OperatorLevel):
     def _weights(self, plan: Plan) -> tuple[float, float, float]:
         """Of memory, delay and rate."""
         if self.memory is None and self.delay is None and self.rate is None:
-            return 1 / 3, 1 / 3, 1 / 3
+            qos = self._engine.qos if self._engine else plan.qos or DEFAULT
+            memory, delay, rate = (qos.weight_of(name) for name in ("memory", "delay", "rate"))
+            return (memory, delay, rate) if memory + delay + rate else (1 / 3, 1 / 3, 1 / 3)
         return self.memory or 0.0, self.delay or 0.0, self.rate or 0.0
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:

@@ -191,7 +191,7 @@ class TupleRunner(Runner):
         queues = segment.queues
         place = queues.index(start) if start is not queues[0] else 0
         tuples = start.goods.tuples
-        seq, key, arrived, since = tuples.popleft()
+        _, key, arrived, since = tuples.popleft()
         start.take(1, tuples[0][0] if tuples else NOTHING)
         steps: list[Step] = []
         ahead = [(place, key, since)]
