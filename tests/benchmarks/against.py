@@ -8,8 +8,8 @@ less 1. Runs are drained, a turn is one tuple at one operator for all; with a st
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
 
@@ -22,9 +22,10 @@ from rich.table import Table
 from benchmarks.cases import WEIGHTINGS, Case, Weights, cases
 from benchmarks.misled import Misled
 from dsms.policies.registry import policy_named
+from dsms.qos import Qos
 from dsms.simulate import simulate
 
-SEED, PLANS, ARRIVALS = int(os.environ.get("S", "3")), 32, 3000
+SEED, PLANS, ARRIVALS = int(os.environ.get("S", "3")), 20, 1500
 FOUR = ("rr", "fifo", "mtiq", "chain")
 STARTUP, SLICE = 3.0, 100.0  # in mean operator costs: of a full turn a start-up is a thirtieth
 ERROR = 0.3
@@ -34,9 +35,10 @@ Costs = NDArray[np.float64]  # mean queued tuples, mean delay, 1/rate
 
 
 class Entry(NamedTuple):
-    """A contender: the policy it is under a weighting, and how wrong the statistics are that it is told."""
+    """A contender: whether it goes by the weighting, and how wrong the statistics are that it is told."""
 
-    policy: Callable[[Weights], str]
+    policy: str
+    by_qos: bool = True
     error: float = 0.0
 
 
@@ -48,19 +50,18 @@ class Gain(NamedTuple):
     gain: float
 
 
-def fixed(name: str) -> Entry:
-    """The same under every weighting."""
-    return Entry(lambda weights: name)
-
-
-def qos_chain(weights: Weights) -> str:
-    memory, delay, rate = weights if weights.memory else (0, 1, 0)  # without memory all weightings are one
-    return f"qos-chain:memory={memory},delay={delay},rate={rate}"
-
-
-PLAIN = {**{name: fixed(name) for name in FOUR}, "qos-chain": Entry(qos_chain)}
-WRONG = {f"qos-chain, told {ERROR:.0%} wrong": Entry(qos_chain, ERROR)}
-SLOW_START = {"qos-chain": Entry(qos_chain)}
+WHEEL = "chain+fifo+mtiq+rr"
+PREDICTIVE = {
+    "predictive over the four": Entry(f"adaptive:select=predictive,candidates={WHEEL}"),
+    "predictive over them and qos-chain": Entry(f"adaptive:select=predictive,candidates=qos-chain+{WHEEL}"),
+}
+PLAIN = {
+    **{name: Entry(name, by_qos=False) for name in FOUR},
+    "roulette over the four": Entry(f"adaptive:select=roulette,candidates={WHEEL}"),
+    "best score of the four": Entry(f"adaptive:select=best,candidates={WHEEL}"),
+    "qos-chain": Entry("qos-chain"),
+    f"qos-chain told {ERROR:.0%} wrong": Entry("qos-chain", error=ERROR),
+}
 
 
 @dataclass
@@ -74,18 +75,23 @@ class Bench:
     def __post_init__(self) -> None:
         self.plan = self.case.plan(self.startup, self.span)
         self.costs = cache(self._costs)
-        self.best: Costs = np.min([self.costs(name) for name in FOUR], axis=0)
+        self._four = [self.costs(Entry(name, by_qos=False)) for name in FOUR]
+        self._best: Costs = np.min(self._four, axis=0)
 
     def gain(self, entry: Entry, weights: Weights) -> Gain:
-        hindsight = min(self._score(weights, name) for name in FOUR)
-        return Gain(self.case, weights, hindsight / self._score(weights, entry.policy(weights), entry.error) - 1)
+        costs = self.costs(entry, weights if entry.by_qos else None)
+        hindsight = min(self._score(mine, weights) for mine in self._four)
+        return Gain(self.case, weights, hindsight / self._score(costs, weights) - 1)
 
-    def _score(self, weights: Weights, policy: str, error: float = 0.0) -> float:
-        return float(np.dot(weights, self.costs(policy, error) / self.best))
+    def _score(self, costs: Costs, weights: Weights) -> float:
+        return float(np.dot(weights, costs / self._best))
 
-    def _costs(self, name: str, error: float = 0.0) -> Costs:
-        policy = policy_named(name)
-        run = simulate(self.plan, Misled(policy, error) if error else policy)
+    def _costs(self, entry: Entry, weights: Weights | None = None) -> Costs:
+        plan, policy = self.plan, policy_named(entry.policy)
+        if weights is not None:
+            wanted = {name: weight for name, weight in weights._asdict().items() if weight}
+            plan = replace(plan, qos=Qos.of(wanted))
+        run = simulate(plan, Misled(policy, entry.error) if entry.error else policy)
         assert run.latency.mean is not None
         return np.array([run.memory.tuples.mean, run.latency.mean, run.elapsed / run.outputs])
 
@@ -121,10 +127,10 @@ def main() -> None:
     table = Table(box=SIMPLE_HEAD, title="gain over the best of rr, fifo, mtiq, chain in hindsight")
     for column in ("policy", "> +1%", "2+ queries", "≥ −1%", "mean", "worst", "1% quantile"):
         table.add_column(column, justify="left" if column == "policy" else "right")
-    plain = compare(PLAIN | WRONG, drawn)
+    plain = compare(PLAIN | PREDICTIVE, drawn)
     parts = {str(w): [gain for gain in plain["qos-chain"] if gain.weights == w] for w in WEIGHTINGS}
     parts |= {p: [gain for gain in plain["qos-chain"] if gain.case.pattern == p] for p in {c.pattern: 0 for c in drawn}}
-    slow = compare(SLOW_START, drawn, STARTUP, SLICE)
+    slow = compare({"rr": PLAIN["rr"], "qos-chain": PLAIN["qos-chain"]} | PREDICTIVE, drawn, STARTUP, SLICE)
     for section in (plain, {f"qos-chain, {name}": part for name, part in parts.items()}, slow):
         for row in rows(section):
             table.add_row(*row)
