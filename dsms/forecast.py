@@ -25,7 +25,8 @@ from dsms.shadow import shadow, steps_ahead, stocks
 if TYPE_CHECKING:
     from dsms.engine import Engine
 
-LIMIT = 20_000  # steps of work that one candidate may take
+SUMS = ("held", "delays", "outputs", "elapsed", "length")
+LIMIT = 4_000  # steps of work that one candidate may take
 METRICS = ("memory", "delay", "rate")
 
 
@@ -33,10 +34,34 @@ METRICS = ("memory", "delay", "rate")
 class Outlook:
     """What is to be expected of a candidate over the horizon's arrivals and until they are drained."""
 
-    mean_queued: float  # tuples, over the time that the slowest candidate takes
-    mean_delay: float | None  # of results; None where there are none
-    output_rate: float | None
+    held: float  # tuples, integrated over time
+    delays: float  # of all results together
+    outputs: float  # results
+    elapsed: float  # until all is drained
+    length: float  # that of the slowest candidate: one for all, or who takes longer would look better for it
     turns: int  # spent on finding out
+
+    @property
+    def mean_queued(self) -> float:
+        return self.held / self.length if self.length else 0.0
+
+    @property
+    def mean_delay(self) -> float | None:
+        return self.delays / self.outputs if self.outputs else None
+
+    @property
+    def output_rate(self) -> float | None:
+        return self.outputs / self.elapsed if self.outputs else None
+
+    def after(self, before: Outlook | None, weight: float) -> Outlook:
+        """This one put together with what was expected before, which counts so much.
+
+        Sums are added, not means: what a policy does to a burst counts for more than what it does to a few tuples.
+        """
+        if before is None:
+            return self
+        held, delays, outputs, elapsed, length = (getattr(self, n) + weight * getattr(before, n) for n in SUMS)
+        return Outlook(held, delays, outputs, elapsed, length, self.turns)
 
     def costs(self) -> dict[str, float | None]:
         """What each metric costs: the less the better; None where there is nothing to measure."""
@@ -130,12 +155,11 @@ class _Outcome:
     turns: int
 
     def outlook(self, length: float, scale: float) -> Outlook:
+        # Of a backlog looked at in proportion all is smaller: ages, times and tuples.
         return Outlook(
-            mean_queued=self.held / length / scale if length else 0.0,
-            mean_delay=self.delays / self.outputs / scale if self.outputs else None,
-            output_rate=self.outputs / self.elapsed if self.outputs else None,
-            turns=self.turns,
-        )
+            self.held / scale**2, self.delays / scale**2, self.outputs / scale, self.elapsed / scale, length / scale,
+            self.turns,
+        )  # fmt: skip
 
 
 def _run(look: Look, policy: Policy) -> _Outcome:

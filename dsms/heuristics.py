@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from dsms.forecast import METRICS, best, forecast
+from dsms.forecast import METRICS, Outlook, best, forecast
 from dsms.observers import Observer
 from dsms.policies.base import Policy
 from dsms.qos import Qos
@@ -93,7 +93,8 @@ class Best:
 class Predictive:
     """Whoever does best when all are run ahead in virtual time, from the queues as they are, on arrivals as of late.
 
-    The one in charge stays unless another is better by more than `hysteresis`.
+    The one in charge stays unless another is better by more than `hysteresis`. What was expected before counts too,
+    less and less: a choice by what is in the queues just now alone would follow every chance.
     """
 
     explores = False
@@ -101,12 +102,17 @@ class Predictive:
     def __init__(self, tuning: Tuning, seed: int) -> None:
         self._horizon = 5 * tuning.every if tuning.horizon is None else tuning.horizon
         self._hysteresis = tuning.hysteresis
+        self._decay = tuning.decay
+        self._expected: dict[str, Outlook] = {}
         self._recent = Recent()
         self.observers: Sequence[Observer] = (self._recent,)
 
     def choose(self, question: Question) -> Answer:
         runs = {name: partial(copy.copy, policy) for name, policy in question.candidates.items()}
         outlooks = forecast(question.engine, self._recent, runs, self._horizon)
+        for name, outlook in outlooks.items():
+            self._expected[name] = outlook.after(self._expected.get(name), self._decay)
+        outlooks = {name: self._expected[name] for name in outlooks}
         weights = {metric: question.qos.weight_of(metric) for metric in METRICS}
         chosen, reasons = best(outlooks, weights, question.active, self._hysteresis)
         return Answer(chosen, "predictive", {name: ratios["score"] for name, ratios in reasons.items()})

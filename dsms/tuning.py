@@ -57,7 +57,7 @@ def check(key: str, value: Any) -> None:
     if key == "candidates":
         candidates(value)
     elif key == "select":
-        if value not in HEURISTICS:
+        if not isinstance(value, str) or value not in HEURISTICS:
             raise PolicyError(f"{what}: no such way to select{existing(str(value), HEURISTICS)}")
     elif key == "fade":
         if value not in FADES:

@@ -403,6 +403,17 @@ def test_asked_by_itself_it_answers_as_the_one_it_would_begin_with() -> None:
     assert policy.shares() is False
 
 
+@pytest.mark.parametrize(("qos", "best"), [("memory", "greedy"), ("delay", "fifo")])
+def test_a_look_ahead_needs_no_exploration(qos: str, best: str) -> None:
+    policy = adaptive(select="predictive", qos=qos, candidates="mtiq+greedy+fifo", horizon=5.0)
+    run = dsms.simulate(bursts(30), policy)
+    assert [(c.chosen, c.why) for c in policy.choices][:2] == [("mtiq", "first"), (best, "predictive")]
+    counts = Counter(choice.chosen for choice in policy.choices[1:])
+    assert counts[best] > 0.7 * counts.total()
+    assert set(policy.choices[-1].figures) == {"mtiq", "greedy", "fifo"}
+    assert run.outputs == dsms.simulate(bursts(30), "fifo").outputs
+
+
 def test_a_heuristic_of_ones_own_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     """It gets the engine, those who may be chosen, the requirements and the scores; it may do without exploration."""
 
@@ -462,6 +473,7 @@ def test_one_candidate_cannot_be_two() -> None:
         ({"evry": 1}, "adaptive.evry", "no parameter 'evry' (did you mean 'every'?)"),
         ({"every": "often"}, "adaptive.every", "adaptive: every is 'often': a positive number is wanted"),
         ({"candidates": ["fifo", "fiffo"]}, "adaptive.candidates", "adaptive: candidates: no policy 'fiffo'"),
+        ({"select": ["best"]}, "adaptive.select", "adaptive: select is ['best']: no such way to select"),
         (3, "adaptive", "3 is not a table"),
     ],
 )

@@ -370,7 +370,7 @@ def test_it_looks_no_further_ahead_than_back() -> None:
 def test_where_there_is_nothing_to_do_there_is_nothing_to_say() -> None:
     engine, recent = watched(path({"cost": 0.5}, at=[50]))
     found = forecast(engine, recent, candidates("fifo", "rr"), horizon=10.0)
-    assert found == dict.fromkeys(("fifo", "rr"), Outlook(0.0, None, None, 0))
+    assert found == dict.fromkeys(("fifo", "rr"), Outlook(0.0, 0.0, 0.0, 0.0, 0.0, 0))
     assert best(found, {"memory": 0.5, "delay": 0.5}, present="rr")[0] == "rr"
 
 
@@ -413,9 +413,11 @@ def test_recent_that_begins_late_takes_what_it_has_not_seen_as_just_come() -> No
 # --- the choice
 
 OUTLOOKS = {
-    "chain": Outlook(mean_queued=10.0, mean_delay=6.0, output_rate=2.0, turns=1),
-    "fifo": Outlook(mean_queued=20.0, mean_delay=4.0, output_rate=2.0, turns=1),
-    "batch": Outlook(mean_queued=30.0, mean_delay=5.0, output_rate=4.0, turns=1),
+    "chain": Outlook(
+        held=100.0, delays=120.0, outputs=20.0, elapsed=10.0, length=10.0, turns=1
+    ),  # 10, 6, 2 in the mean
+    "fifo": Outlook(held=200.0, delays=80.0, outputs=20.0, elapsed=10.0, length=10.0, turns=1),  # 20, 4, 2
+    "batch": Outlook(held=300.0, delays=100.0, outputs=20.0, elapsed=5.0, length=10.0, turns=1),  # 30, 5, 4
 }
 
 
