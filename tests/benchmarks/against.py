@@ -7,25 +7,26 @@ less 1. Runs are drained, a turn is one tuple at one operator for all; with a st
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import NamedTuple
 
 import numpy as np
+from benchmarks.cases import PATTERNS, WEIGHTINGS, Case, Weights, cases
+from benchmarks.misled import Misled
 from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.cases import WEIGHTINGS, Case, Weights, cases
-from benchmarks.misled import Misled
 from dsms.policies.registry import policy_named
 from dsms.qos import Qos
 from dsms.simulate import simulate
 
-SEED, PLANS, ARRIVALS = int(os.environ.get("S", "3")), 20, 1500
+SEED, PLANS = 3, 20
+LONG, SHORT = 2000, 800  # arrivals: of a policy by itself; where others are run ahead all the time
 FOUR = ("rr", "fifo", "mtiq", "chain")
 STARTUP, SLICE = 3.0, 100.0  # in mean operator costs: of a full turn a start-up is a thirtieth
 ERROR = 0.3
@@ -51,9 +52,11 @@ class Gain(NamedTuple):
 
 
 WHEEL = "chain+fifo+mtiq+rr"
+BOTH = "predictive over them and qos-chain"
+AHEAD = "adaptive:select=predictive,horizon=4"
 PREDICTIVE = {
-    "predictive over the four": Entry(f"adaptive:select=predictive,candidates={WHEEL}"),
-    "predictive over them and qos-chain": Entry(f"adaptive:select=predictive,candidates=qos-chain+{WHEEL}"),
+    "predictive over the four": Entry(f"{AHEAD},candidates={WHEEL}"),
+    BOTH: Entry(f"{AHEAD},candidates=qos-chain+{WHEEL}"),
 }
 PLAIN = {
     **{name: Entry(name, by_qos=False) for name in FOUR},
@@ -112,35 +115,37 @@ def better(gains: Iterable[Gain], queries: int = 1) -> float:
     return float(np.mean([gain.gain > CLEARLY for gain in gains if gain.case.queries >= queries]))
 
 
-def rows(gains: Mapping[str, list[Gain]]) -> Iterable[list[str]]:
+def table(title: str, gains: Mapping[str, list[Gain]]) -> Table:
+    drawn = Table(box=SIMPLE_HEAD, title=title)
+    for column in ("policy", "> +1%", "2+ queries", "≥ −1%", "mean", "worst", "1% quantile"):
+        drawn.add_column(column, justify="left" if column == "policy" else "right", min_width=8)
     for name, mine in gains.items():
         values = np.array([gain.gain for gain in mine])
         shares = [better(mine), better(mine, queries=2), float(np.mean(values >= -CLEARLY))]
         sizes = [values.mean(), values.min(), np.quantile(values, 0.01)]
-        yield [name, *(f"{share:.0%}" for share in shares), *(f"{size:+.1%}" for size in sizes)]
+        drawn.add_row(name, *(f"{share:.0%}" for share in shares), *(f"{size:+.1%}" for size in sizes))
+    return drawn
 
 
-def main() -> None:
-    """Print the table; QUICK=1 for a part of the cases."""
-    plans, arrivals = (8, 1000) if os.environ.get("QUICK") else (PLANS, ARRIVALS)
-    drawn = list(cases(SEED, plans, arrivals))
-    table = Table(box=SIMPLE_HEAD, title="gain over the best of rr, fifo, mtiq, chain in hindsight")
-    for column in ("policy", "> +1%", "2+ queries", "≥ −1%", "mean", "worst", "1% quantile"):
-        table.add_column(column, justify="left" if column == "policy" else "right")
-    plain = compare(PLAIN | PREDICTIVE, drawn)
-    parts = {str(w): [gain for gain in plain["qos-chain"] if gain.weights == w] for w in WEIGHTINGS}
-    parts |= {p: [gain for gain in plain["qos-chain"] if gain.case.pattern == p] for p in {c.pattern: 0 for c in drawn}}
-    slow = compare({"rr": PLAIN["rr"], "qos-chain": PLAIN["qos-chain"]} | PREDICTIVE, drawn, STARTUP, SLICE)
-    for section in (plain, {f"qos-chain, {name}": part for name, part in parts.items()}, slow):
-        for row in rows(section):
-            table.add_row(*row)
-        table.add_section()
-    table.caption = (
-        f"{len(drawn)} plans under {len(WEIGHTINGS)} weightings, some {arrivals} arrivals each; last part: every run "
-        f"starts up for {STARTUP:g} mean operator costs and lasts for up to {SLICE:g}"
+def against(seed: int = SEED, plans: int = PLANS) -> Iterator[Table]:
+    """All tables, each as soon as its runs are done."""
+    long, short = (list(cases(seed, plans, arrivals)) for arrivals in (LONG, SHORT))
+    found = compare(PLAIN, long)
+    yield table(
+        f"gain over the best of {', '.join(FOUR)} in hindsight: {plans} plans, {len(WEIGHTINGS)} weightings", found
     )
-    Console(width=max(Console().width, 120)).print(table)
+    ours = found["qos-chain"]
+    parts = {str(weights): [gain for gain in ours if gain.weights == weights] for weights in WEIGHTINGS}
+    parts |= {pattern: [gain for gain in ours if gain.case.pattern == pattern] for pattern in PATTERNS}
+    yield table("the same for qos-chain, by weighting and by pattern", parts)
+    yield table("the same by looking ahead", compare(PREDICTIVE, short))
+    slow = {"qos-chain": PLAIN["qos-chain"], BOTH: PREDICTIVE[BOTH]}
+    title = (
+        f"every run starts up for {STARTUP:g} mean operator costs, and no turn begins a tuple after {SLICE:g} of them"
+    )
+    yield table(title, compare(slow, short, STARTUP, SLICE))
 
 
 if __name__ == "__main__":
-    main()
+    for shown in against(*map(int, sys.argv[1:])):
+        Console(width=120).print(shown)

@@ -68,7 +68,7 @@ def cases(seed: int, plans: int, arrivals: int) -> Iterator[Case]:
     for number in range(plans):
         rng = np.random.default_rng([seed, number])
         pattern = list(PATTERNS)[number % len(PATTERNS)]
-        count = 1 + number // len(PATTERNS) % 4
+        count = 1 + (number + number // len(PATTERNS)) % 4
         queries = {f"q{place}": _operators(rng) for place in range(count)}
         streams = count if rng.random() < 0.5 else 1  # one for each query, or one that all read
         load = rng.uniform(0.6, 0.95)
