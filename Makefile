@@ -40,7 +40,7 @@ clean:  ## remove the environment and what tools left
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
-ALL := ".[ray,bench,dev]"
+ALL := ".[ray,plot,bench,dev]"
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
 	|| $(BIN)/python -m pip install --quiet -c constraints.txt -e $(1)
 

@@ -5,7 +5,6 @@ Sutherland, Raindrop thesis, section 5: the roulette wheel, and always the highe
 
 from __future__ import annotations
 
-import copy
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -108,7 +107,7 @@ class Predictive:
         self.observers: Sequence[Observer] = (self._recent,)
 
     def choose(self, question: Question) -> Answer:
-        runs = {name: partial(copy.copy, policy) for name, policy in question.candidates.items()}
+        runs = {name: partial(policy.tried, question.engine) for name, policy in question.candidates.items()}
         outlooks = forecast(question.engine, self._recent, runs, self._horizon)
         for name, outlook in outlooks.items():
             self._expected[name] = outlook.after(self._expected.get(name), self._decay)

@@ -164,13 +164,13 @@ class Ledger:
         for segment in segments:
             segment.queues = tuple(queue for station in segment.stations for queue in self.inputs[station.index])
             segment.only = segment.queues[0] if len(segment.queues) == 1 else None
-            inside = {queue.index for queue in segment.queues}
+            place = {queue.index: place for place, queue in enumerate(segment.queues)}
             for queue in segment.queues:
-                segment.after[queue.index] = tuple(q for q in reversed(queue.outlet.readers) if q.index in inside)
-            follow = [segment.after[queue.index] for queue in segment.queues]
+                inside = [reader for reader in queue.outlet.readers if reader.index in place]
+                segment.after[queue.index] = tuple(sorted(inside, key=lambda q: -place[q.index]))
             segment.linear = not segment.startup and all(
-                queue.merge is None and len(queue.outlet.readers) == len(after) == (queue is not segment.queues[-1])
-                for queue, after in zip(segment.queues, follow, strict=True)
+                queue.merge is None and queue.outlet.readers == segment.queues[at : at + 1]
+                for at, queue in enumerate(segment.queues, start=1)
             )
             segment.pending = 0
             segment.heads = []

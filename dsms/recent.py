@@ -53,7 +53,7 @@ class Recent(Observer):
         self.keep = keep
 
     def attach(self, engine: Engine) -> None:
-        self._ledger = engine.ledger
+        self._engine, self._ledger = engine, engine.ledger
         # Every arrival after `since` is remembered: also those of this very instant.
         self.since = math.nextafter(now := engine.clock.now(), -math.inf)
         self._first = engine.admitted  # number of the first that is remembered

@@ -62,7 +62,7 @@ class Segment:
         self.only: Queue | None = None  # its queue, where it has but one
         self.linear = False  # whether its stations follow one another, none with start-up: nothing leaves it half-way
         self.key = 0.0  # minus its priority, as last ranked
-        self.selectivity = 1.0  # outputs out of it per tuple taken in
+        self.selectivity = 1.0  # results, or outputs where none leave here, per tuple taken in
         self.heads: list[tuple[float, int, int, Queue]] = []  # where it has several queues: their heads, some of old
         self.next_cost = 0.0  # likewise for one more in the same turn, when start-up is paid
         self.mean_cost = 0.0  # time per tuple taken in, with what becomes of it inside
@@ -113,6 +113,7 @@ class Segment:
             reach[id(station)] += part
             # Of a shared tuple nobody knows who will be the last to read it, and so free it: each has its part.
             self.freed += part * producer.size / (len(producer.consumers) if shared else 1)
+        results = any(station.sink for station in self.stations)  # then what others read of it is not its output
         for station in self.stations:
             known, tuples = estimate(station), reach[id(station)]
             outputs = tuples * known.selectivity
@@ -122,7 +123,7 @@ class Segment:
             for consumer in station.consumers:
                 if id(consumer) in inside:
                     reach[id(consumer)] += outputs
-            if station.sink or outside:
+            if station.sink if results else outside:
                 self.selectivity += outputs
             if outside:
                 self.freed -= outputs * station.size * (1 if shared else len(outside))

@@ -96,6 +96,7 @@ class Run:
     scheduling: float  # time that deciding took, where that costs something
     staleness: StaleShare
     queries: dict[str, QueryFigures]
+    choices: list[dict[str, Any]] = field(default_factory=list)  # of a selector: instant, chosen, why, scores, figures
 
     def to_json(self) -> dict[str, Any]:
         """The run as plain data; what does not exist is None."""
@@ -241,6 +242,7 @@ def _figures(
             sum(v * weight for v, weight in shares) / sum(weight for _, weight in shares) if shares else None,
         ),
         queries={n: QueryFigures(outputs[n], r.latency_mean(), stale[n]) for n, r in queries.items()},
+        choices=[choice._asdict() for choice in getattr(engine.chosen, "choices", ())],
     )
 
 

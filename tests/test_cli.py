@@ -153,7 +153,7 @@ def test_json_has_exactly_the_keys_of_the_contract(dsms: Dsms) -> None:
             "memory": {"tuples": level, "bytes": level, "samples": None},
             "latency": dict.fromkeys(("mean", "p50", "p99", "max")),
             "response": {"mean": None},
-            "longest_wait": None,
+            **dict.fromkeys(("longest_wait", "overdue", "starvations", "scheduling", "choices")),
             "staleness": {"mean": None, "weighted": None},
             "queries": {"q": query, "r": query},
         }

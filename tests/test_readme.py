@@ -15,7 +15,13 @@ from dsms.cli import main
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.M | re.S)
-COMMANDS = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines() if "dsms sim" in line]
+COMMANDS = [
+    line
+    for kind, text in BLOCKS
+    if kind == "sh"
+    for line in text.splitlines()
+    if re.search("dsms (sim|explain|recommend)", line)
+]
 PLANS = re.findall(r"\(`(tests/plans/[\w-]+\.toml)`\):\n\n```toml\n(.*?)^```", README, flags=re.M | re.S)
 
 
@@ -39,7 +45,7 @@ def test_the_commands_shown_work(line, tmp_path, monkeypatch, capsys):
 
 def test_the_python_shown_works(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    for marker, printed in (("dsms.simulate", ""), ("engine.swap", "cheap 100")):
+    for marker, printed in (("dsms.simulate", ""), ("engine.swap", "cheap 100"), ("dsms.explain", "['o1'] 0.8")):
         code = next(text for kind, text in BLOCKS if kind == "python" and marker in text)
         exec(code, {})
         assert printed in capsys.readouterr().out
@@ -64,6 +70,15 @@ def test_the_demo_shows_what_make_demo_prints(monkeypatch, capsys):
     assert main(shlex.split(command[1])) == 0
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     shown = next(text for kind, text in BLOCKS if kind == "text" and "policy" in text)
+    for line in shown.splitlines():
+        assert " ".join(line.split()) in printed or set(line.strip()) == {"─"}
+
+
+def test_the_explanation_shown_is_what_is_printed(monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(["explain", "tests/plans/chain-example.toml", "--policy", "chain"]) == 0
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    shown = next(text for kind, text in BLOCKS if kind == "text" and "the envelope turns" in text)
     for line in shown.splitlines():
         assert " ".join(line.split()) in printed or set(line.strip()) == {"─"}
 

@@ -10,29 +10,27 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TypeVar
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
-from rich.measure import Measurement
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dsms.cli.arguments import number, positive, whole
+from dsms.cli.tables import cell, figure, show, table
+from dsms.cli.why import show_decision
 from dsms.engine import RunnerFactory
 from dsms.errors import DsmsError, PolicyError, existing
 from dsms.plan import Plan
 from dsms.planfile import read_plan
 from dsms.policies.registry import policy_named, policy_names
 from dsms.simulate import Run, simulate
+from dsms.why import Decision, why
 
-Number = TypeVar("Number", int, float)
 DEFAULT = ("fifo",)
 COLUMNS = ("memory max", "mean", "latency", "p99", "stale", "wait", "results", "turns", "switches")
 
@@ -46,13 +44,16 @@ def options(parser: argparse.ArgumentParser) -> None:
         action="append",
         help=f"a scheduling policy, as in rr:tuples=30; repeat to compare (default: fifo). There are: {names}",
     )
-    parser.add_argument("--until", type=_number, metavar="T", help="arrivals after T are not admitted")
+    parser.add_argument("--until", type=number, metavar="T", help="arrivals after T are not admitted")
     parser.add_argument("--cut", action="store_true", help="stop at T instead of draining the queues")
-    parser.add_argument("--seed", type=_seed, metavar="N", help="draw arrivals and fates anew")
+    parser.add_argument("--seed", type=whole, metavar="N", help="draw arrivals and fates anew")
     parser.add_argument(
-        "--sample", type=_positive, metavar="DT", help="sample the tuples in memory every DT (see --json)"
+        "--sample", type=positive, metavar="DT", help="sample the tuples in memory every DT (see --json)"
     )
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line a turn; needs a single policy")
+    parser.add_argument(
+        "--why", type=number, metavar="T", help="show the decision in force at T; needs a single policy"
+    )
     parser.add_argument("--runner", metavar="NAME", default="inline", help="who does the work: inline (default) or ray")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
 
@@ -63,22 +64,22 @@ def run(given: argparse.Namespace) -> int:
         policy_named(text)  # a typing error in the last of them should not cost the runs before it
     if given.trace and len(wanted) > 1:
         raise PolicyError(f"--trace writes the turns of one run: give one --policy, not {len(wanted)}")
+    if given.why is not None and len(wanted) > 1:
+        raise PolicyError(f"--why shows a decision of one run: give one --policy, not {len(wanted)}")
     if given.trace and Path(given.trace).resolve() == Path(given.plan).resolve():
         raise DsmsError(f"--trace {given.trace} would overwrite the plan")
     plan = read_plan(given.plan)
     runner = _runner(given.runner)
     runs = [_simulated(plan, text, given, runner) for text in wanted]
+    asked = None if given.why is None else _asked(plan, wanted[0], given, runner)
     if given.json:
         seed = plan.settings.seed if given.seed is None else given.seed
-        print(json.dumps({"plan": given.plan, "seed": seed, "runs": [r.to_json() for r in runs]}, allow_nan=False))
-    else:
-        console = Console()
-        table = _table(plan, runs)
-        # A narrow window wraps whole lines rather than cutting every column.
-        console.width = max(console.width, Measurement.get(console, console.options.update(width=1000), table).maximum)
-        with console.capture() as written:
-            console.print(table)
-        print(written.get(), end="")
+        found = {"plan": given.plan, "seed": seed, "runs": [r.to_json() for r in runs]}
+        print(json.dumps(found if asked is None else {**found, "why": asked.to_json()}, allow_nan=False))
+        return 0
+    show(_table(plan, runs))
+    if asked is not None:
+        show_decision(asked)
     return 0
 
 
@@ -96,6 +97,10 @@ def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerF
             runner=runner,
             progress=tell,
         )
+
+
+def _asked(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Decision:
+    return why(plan, text, given.why, until=given.until, cut=given.cut, seed=given.seed, runner=runner)
 
 
 @contextmanager
@@ -117,31 +122,22 @@ def _progress(text: str, until: float | None) -> Iterator[Callable[[float], None
 
 def _table(plan: Plan, runs: list[Run]) -> Table:
     counts = f"queries: {len(plan.queries)}, operators: {len(plan.stations)}"
-    table = Table(title=f"{escape(plan.name)} ({counts})", box=SIMPLE_HEAD)
-    table.add_column("policy", no_wrap=True)
-    for column in COLUMNS:
-        table.add_column(column, justify="right", no_wrap=True)
+    caption = "memory in tuples, times in the plan's unit; `dsms sim --help` explains the columns"
+    shown = table(f"{plan.name} ({counts})", ("policy", *COLUMNS), left=("policy",), caption=caption)
     for r in runs:
-        table.add_row(
-            escape(r.policy),
-            _figure(r.memory.tuples.max),
-            _figure(r.memory.tuples.mean),
-            _figure(r.latency.mean),
-            _figure(r.latency.p99),
+        shown.add_row(
+            cell(r.policy),
+            figure(r.memory.tuples.max),
+            figure(r.memory.tuples.mean),
+            figure(r.latency.mean),
+            figure(r.latency.p99),
             "–" if r.staleness.mean is None else f"{r.staleness.mean:.1%}",
-            _figure(r.longest_wait),
-            _figure(r.outputs),
+            figure(r.longest_wait),
+            figure(r.outputs),
             f"{r.turns:,}",
             f"{r.switches:,}",
         )
-    table.caption = "memory in tuples, times in the plan's unit; `dsms sim --help` explains the columns"
-    return table
-
-
-def _figure(value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return shown
 
 
 def _runner(name: str) -> RunnerFactory | None:
@@ -155,31 +151,3 @@ def _runner(name: str) -> RunnerFactory | None:
     except ImportError as error:
         raise DsmsError(f"runner {name!r} cannot be loaded: {error}; install dsms[{name}]") from None
     return loaded
-
-
-def _number(text: str) -> float:
-    value = _parsed(float, text, "a number from 0")
-    if not math.isfinite(value) or value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
-    return value
-
-
-def _positive(text: str) -> float:
-    value = _parsed(float, text, "a positive number")
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
-
-
-def _seed(text: str) -> int:
-    value = _parsed(int, text, "a whole number from 0")
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
-    return value
-
-
-def _parsed(kind: type[Number], text: str, wanted: str) -> Number:
-    try:
-        return kind(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None

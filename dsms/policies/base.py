@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
@@ -49,6 +50,10 @@ class Policy(ABC):
     def begin(self, engine: Engine) -> Policy:
         """It is put in charge; answers who decides first: itself or, for a selector, the one it chooses."""
         return self
+
+    def tried(self, engine: Engine) -> Policy:
+        """One like it, to be tried out in a copy of what this engine runs."""
+        return copy.copy(self)
 
     def end(self, engine: Engine) -> None:
         """Another has been put in its place."""

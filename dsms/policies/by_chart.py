@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from dsms.charts import Piece, Tree, memory_partitions, progress_chart
 from dsms.plan import Plan, Station, Stream
 from dsms.policies.base import Policy
 from dsms.segment import Segment
-from dsms.statistics import Statistics
+from dsms.statistics import Estimate, Statistics
 
 
 @dataclass
@@ -34,8 +34,8 @@ def steep(stations: Iterable[Station], slope: float) -> Segment:
 
 
 def by_piece(pieces: Iterable[Piece[Station]]) -> list[Segment]:
-    """The segments that a partition's pieces are."""
-    return [steep(sorted(piece.members, key=lambda s: s.index), piece.slope) for piece in pieces]
+    """The segments that a partition's pieces are, the branches of a fork in the order in which they earn most."""
+    return [steep(piece.members, piece.slope) for piece in pieces]
 
 
 def size_read(producer: Stream | Station, plan: Plan) -> float:
@@ -75,13 +75,15 @@ def _stream(path: tuple[Station, ...]) -> Stream:
     return next(producer for producer in path[0].inputs if isinstance(producer, Stream))
 
 
-def trees(plan: Plan, statistics: Statistics) -> list[Tree[Station]]:
+def trees(
+    plan: Plan, statistics: Statistics, cost: Callable[[Estimate], float] = lambda known: known.cost
+) -> list[Tree[Station]]:
     """Every station with all that is behind it, by its place in the plan."""
     grown: list[Tree[Station]] = []
     for station in reversed(plan.stations):
         known = statistics.of(station)
         behind = [grown[len(plan.stations) - 1 - consumer.index] for consumer in station.consumers]
-        grown.append(Tree(station, known.cost, known.selectivity, station.size, station.sink, behind))
+        grown.append(Tree(station, cost(known), known.selectivity, station.size, station.sink, behind))
     return grown[::-1]
 
 

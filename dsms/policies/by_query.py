@@ -28,3 +28,9 @@ class QueryLevel(Policy):
 def rate(segment: Segment) -> float:
     """Results per unit of time: S/C, with C = c_1 + c_2·s_1 + c_3·s_2·s_1 + …; a chance of more than 1 counts as 1."""
     return min(1.0, segment.selectivity) / segment.mean_cost
+
+
+def stale_chance(segment: Segment, pending: float) -> float:
+    """1 − (1 − S)^N; of a single update S itself, so that who ties by rate ties here."""
+    chance = min(1.0, segment.selectivity)
+    return chance if pending == 1 else float(1 - (1 - chance) ** pending)

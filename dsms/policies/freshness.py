@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dsms.errors import PolicyError
-from dsms.policies.by_query import QueryLevel
+from dsms.policies.by_query import QueryLevel, stale_chance
 from dsms.segment import Segment
 
 
@@ -28,5 +28,4 @@ class Freshness(QueryLevel):
 
     def priority(self, segment: Segment) -> float:
         pending: float = segment.pending**self.beta
-        stale: float = 1 - (1 - min(1.0, segment.selectivity)) ** pending
-        return segment.weight * stale / (pending * segment.mean_cost)
+        return segment.weight * stale_chance(segment, pending) / (pending * segment.mean_cost)

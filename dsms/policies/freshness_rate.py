@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dsms.errors import PolicyError
-from dsms.policies.by_query import QueryLevel, rate
+from dsms.policies.by_query import QueryLevel, rate, stale_chance
 from dsms.segment import Segment
 
 
@@ -28,6 +28,6 @@ class FreshnessAndRate(QueryLevel):
             raise PolicyError(f"fas-gamma: gamma is {self.gamma}: a number from 0 is wanted")
 
     def priority(self, segment: Segment) -> float:
-        stale: float = 1 - (1 - min(1.0, segment.selectivity)) ** segment.pending
-        fresh = segment.weight * stale / (segment.pending * segment.mean_cost)
+        pending = segment.pending
+        fresh = segment.weight * stale_chance(segment, pending) / (pending * segment.mean_cost)
         return fresh + self.gamma * rate(segment)

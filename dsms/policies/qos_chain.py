@@ -7,19 +7,19 @@ work is the slope of the steepest way on,
     I_j = max( max_{k<m} (1 − s_j⋯s_k)/T_jk , (1 + γ·P_j)/T_jm ),   T_jk = c_j + s_j·c_{j+1} + … up to k,
 
 and the ready operator with the highest index runs. γ = 0 is Chain on what remains of each tuple's way, a large γ the
-highest output rate. γ = (w_D/Q̄ + w_R/O)/(w_M/M̄) by the QoS weights of delay, rate and memory: a percent of either is
-then worth as much as its weight says, M̄ and Q̄ being the running means of what is queued and of the results expected
-of it, O the results that have left, or Q̄ while that is more. One result fewer pending is 1/Q̄ of the delay, but only
-1/O of the output rate: whoever is never idle puts out as much as another but for what is pending, so that no memory
-is to be spent on rate, except at first and under a load that cannot be borne. On forks the index is that of the
-steepest chart of everything behind the operator, as in chart partitioning, each reader of a shared tuple freeing its
-part; a join's figures are means over its inputs, as in Chain.
+highest output rate. γ = (w_D/Q)/(w_M/M) by the QoS weights of delay and memory, where M is what is queued and Q the
+results expected of it when either is cared for alone (`exchange.py`): a percent of either is then worth what its weight
+says. A weight on the output rate moves nothing, as over any length of time that is the same for all who do not idle;
+but where memory has no weight, γ is large. On forks the index is that of the steepest chart of everything behind the
+operator, as in chart partitioning, each reader of a shared tuple freeing its part; a join's figures are means over its
+inputs, as in Chain. Where a run has a start-up cost, the index counts for as much as of the turn would be work.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from dsms.charts import Forks, indices
@@ -27,7 +27,7 @@ from dsms.errors import PolicyError
 from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
 from dsms.policies.by_chart import ByChart, steep, trees
-from dsms.policies.holding import Holding
+from dsms.policies.exchange import Exchange, guess
 from dsms.policies.workload import OperatorLevel
 from dsms.qos import DEFAULT
 from dsms.segment import Segment
@@ -42,6 +42,7 @@ VAST = 1e9  # gamma where memory does not count at all
 @dataclass
 class QosChain(ByChart, OperatorLevel):
     name: ClassVar[str] = "qos-chain"
+    dynamic: ClassVar[bool] = True
 
     gamma: float | None = None  # None: by these weights, and these by the plan's QoS
     memory: float | None = None
@@ -55,45 +56,58 @@ class QosChain(ByChart, OperatorLevel):
             raise PolicyError(f"qos-chain: gamma is {self.gamma}: a number from 0, and no weights beside it, is wanted")
         if any(not 0 <= weight <= 1 for weight in weights) or (weights and not math.isclose(sum(weights), 1)):
             raise PolicyError(f"qos-chain: the weights are {weights}: numbers from 0 that sum to 1 are wanted")
-        self._holding: Holding | None = None
+        self._exchange: Exchange | None = None
         self._engine: Engine | None = None
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
-        index = self._indices(plan, statistics, self.exchange(plan, statistics))
+        index = self._indices(plan, statistics, self.rated(plan, statistics))
         return [steep((station,), index[station.index]) for station in plan.stations]
 
-    def exchange(self, plan: Plan, statistics: Statistics) -> float:
+    def priority(self, segment: Segment) -> float:
+        startup = segment.stations[0].operator.startup
+        if not startup:
+            return segment.slope
+        # Of a turn's time only so much is work; the more is queued, up to what a turn takes, the more of it.
+        tuples, time = segment.limit if not self.shares() else (math.inf, math.inf)
+        work = min(segment.pending * segment.next_cost, tuples * segment.next_cost, time)
+        return segment.slope * work / (work + startup)
+
+    def rated(self, plan: Plan, statistics: Statistics) -> float:
         """γ as things stand: how many waiting tuples a waiting result counts as."""
         if self.gamma is not None:
             return self.gamma
-        memory, delay, rate = self._weights(plan)
+        memory, delay = self._weights(plan)
         if not memory:
             return VAST
-        holding = self._holding or Holding(plan, statistics)
-        return min(VAST, (delay + rate * holding.pending_part()) / memory * holding.tuples_per_result())
+        known = self._exchange.rate if self._exchange is not None else None
+        return min(VAST, delay / memory * (guess(plan, statistics) if known is None else known))
 
     def begin(self, engine: Engine) -> Policy:
+        self.end(engine)  # it may be put in charge again
         self._engine = engine
         if self.gamma is None:
-            self._holding = Holding(engine.plan, engine.statistics)
-            engine.watch(self._holding)
+            extremes = {"memory": partial(QosChain, gamma=0.0), "results": partial(QosChain, gamma=VAST)}
+            self._exchange = Exchange(extremes, lambda: all(self._weights(engine.plan)))
+            engine.watch(self._exchange)
         return self
 
     def end(self, engine: Engine) -> None:
-        if self._holding is not None:
-            engine.unwatch(self._holding)
-            self._holding = None
+        if self._exchange is not None:
+            engine.unwatch(self._exchange)
+            self._exchange = None
 
-    def _weights(self, plan: Plan) -> tuple[float, float, float]:
-        """Of memory, delay and rate."""
+    def tried(self, engine: Engine) -> Policy:
+        return QosChain(self.ratio, self.threshold, self.rated(engine.plan, engine.statistics))
+
+    def _weights(self, plan: Plan) -> tuple[float, float]:
+        """Of memory and of delay."""
         if self.memory is None and self.delay is None and self.rate is None:
             qos = self._engine.qos if self._engine else plan.qos or DEFAULT
-            memory, delay, rate = (qos.weight_of(name) for name in ("memory", "delay", "rate"))
-            return (memory, delay, rate) if memory + delay + rate else (1 / 3, 1 / 3, 1 / 3)
-        return self.memory or 0.0, self.delay or 0.0, self.rate or 0.0
+            return qos.weight_of("memory"), qos.weight_of("delay")
+        return self.memory or 0.0, self.delay or 0.0
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
-        grown = trees(plan, statistics)
+        grown = trees(plan, statistics, lambda known: known.each)
         forks: Forks = "split" if plan.settings.buffers == "shared" else "private"
         found: dict[Station, float] = {}
         for stream in plan.streams:

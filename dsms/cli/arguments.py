@@ -1,0 +1,48 @@
+"""What people type after an option: numbers, checked."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TypeVar
+
+Number = TypeVar("Number", int, float)
+
+
+def number(text: str) -> float:
+    """From 0."""
+    value = _parsed(float, text, "a number from 0")
+    if not math.isfinite(value) or value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
+    return value
+
+
+def positive(text: str) -> float:
+    """Above 0."""
+    value = _parsed(float, text, "a positive number")
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
+    return value
+
+
+def whole(text: str) -> int:
+    """A whole number from 0."""
+    value = _parsed(int, text, "a whole number from 0")
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
+    return value
+
+
+def several(text: str) -> int:
+    """A whole number from 1."""
+    value = _parsed(int, text, "a whole number from 1")
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
+    return value
+
+
+def _parsed(kind: type[Number], text: str, wanted: str) -> Number:
+    try:
+        return kind(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None

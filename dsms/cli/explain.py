@@ -1,0 +1,86 @@
+"""Show how a policy sees a plan: the segments by priority and why, and the progress chart of every path.
+
+A path's chart is the time spent on what is left of one tuple against the bytes that are left of it; its lower envelope
+cuts the path into Chain's segments, each with a slope, and a delta: how far the actual chart gets above it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+
+from dsms import figures
+from dsms.cli.tables import cell, figure, input_names, show, table
+from dsms.explain import Explanation, explain
+from dsms.policies.registry import policy_names
+from dsms.reasons import PathChart
+
+MOST = 24  # charts as text
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    names = ", ".join(policy_names())
+    parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
+    parser.add_argument(
+        "--policy", metavar="NAME[:key=value,…]", required=True, help=f"a scheduling policy. There are: {names}"
+    )
+    parser.add_argument(
+        "--backlog",
+        metavar="NAME=COUNT,…",
+        help="tuples that wait before an operator, or before each of a query's first ones, for priorities that depend "
+        "on it; what is not named has none (default: one tuple before every segment)",
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
+    parser.add_argument("--plot", metavar="FILE", help="draw the progress charts: .png or .svg; needs dsms[plot]")
+
+
+def run(given: argparse.Namespace) -> int:
+    if given.plot:
+        figures.check(given.plot)
+    found = explain(given.plan, given.policy, given.backlog)
+    if given.plot:
+        figures.draw_charts(found.charts, given.plot, f"{given.plan}: progress charts")
+    if given.json:
+        print(json.dumps(found.to_json(), allow_nan=False))
+        return 0
+    _show_segments(given.plan, found, given.backlog)
+    for chart in found.charts[:MOST]:
+        _show_chart(chart)
+    if len(found.charts) > MOST:
+        print(f"and {len(found.charts) - MOST} more paths")
+    return 0
+
+
+def _show_segments(plan: str, found: Explanation, backlog: str | None) -> None:
+    begins = "" if found.decides == found.policy.partition(":")[0] else f" ({found.decides} decides first)"
+    parameters = ", ".join(f"{name} = {figure_or_text(value)}" for name, value in found.parameters.items())
+    print(f"{found.policy}{begins} on {plan}")
+    print(found.rule)
+    if parameters:
+        print(f"Parameters: {parameters}.")
+    if found.dynamic:
+        print(f"Priorities depend on the backlog: here {backlog or 'one tuple before every segment'}, all of one age.")
+    elif backlog:
+        print("Priorities do not depend on the backlog: what is given changes nothing.")
+    names = input_names([segment.inputs for segment in found.segments])
+    shown = table("", ("", "segment", "priority", *names, "why"), left=("segment", "why"))
+    for place, segment in enumerate(found.segments):
+        inputs = [cell(segment.inputs[name]) if name in segment.inputs else "–" for name in names]
+        shown.add_row(str(place + 1), cell(" + ".join(segment.stations)), cell(segment.priority), *inputs, segment.why)
+    show(shown)
+
+
+def _show_chart(chart: PathChart) -> None:
+    rows = table(chart.title, ("after", "time", "bytes left", "envelope", "slope", "delta"), left=("after", "envelope"))
+    for place, (time, size) in enumerate(chart.points):
+        row = [cell(chart.path[place - 1] if place else ""), figure(time), figure(size)]
+        if place in chart.envelope:
+            piece = chart.envelope.index(place) - 1
+            fall = [figure(chart.slopes[piece]), figure(chart.deltas[piece])] if place else ["", ""]
+            row += [cell(" + ".join(chart.chains[piece]) if place else "starts"), *fall]
+        rows.add_row(*row)
+    show(rows)
+
+
+def figure_or_text(value: object) -> str:
+    return figure(value) if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
