@@ -19,10 +19,10 @@ from dsms.plan import Plan
 from dsms.planfile import plan_from
 from dsms.simulate import simulate
 
-SEEDS, TUPLES = 8, 600
+SEEDS, TUPLES = 8, 400
 STREAMS, BURSTY, GROUP, QUERIES = 10, 5, 10, 250
 UTILISATION = 0.95
-BETAS = (0.25, 0.5, 0.75, 1.0)
+BETAS = (0.25, 0.375, 0.5, 0.625, 0.75, 1.0)  # close together where ours lie, as a chord is above the curve
 GAMMAS = (0.15, 0.2, 0.4, 1.0)
 
 Figures = NDArray[np.float64]  # by seed: staleness and response
