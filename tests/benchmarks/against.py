@@ -135,7 +135,8 @@ def against(seed: int = SEED, plans: int = PLANS) -> Iterator[Table]:
         f"gain over the best of {', '.join(FOUR)} in hindsight: {plans} plans, {len(WEIGHTINGS)} weightings", found
     )
     ours = found["qos-chain"]
-    parts = {str(weights): [gain for gain in ours if gain.weights == weights] for weights in WEIGHTINGS}
+    parts = {"delay counts": [gain for gain in ours if gain.weights.delay]}  # there something can be gained
+    parts |= {str(weights): [gain for gain in ours if gain.weights == weights] for weights in WEIGHTINGS}
     parts |= {pattern: [gain for gain in ours if gain.case.pattern == pattern] for pattern in PATTERNS}
     yield table("the same for qos-chain, by weighting and by pattern", parts)
     yield table("the same by looking ahead", compare(PREDICTIVE, short))
