@@ -11,7 +11,7 @@ help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
 
 demo: $(VENV)/core  ## run a bursty plan in virtual time under several policies and compare them
-	@$(BIN)/dsms sim tests/plans/bursts.toml --policy fifo --policy rr --policy rr-query --policy greedy --policy mtiq
+	@$(BIN)/dsms sim tests/plans/bursts.toml --policy fifo --policy rr --policy rr-query --policy greedy --policy mtiq --policy chain --policy partition-latency --policy rb-mcq --policy fas-mcq --policy fas-gamma --policy qos-chain --policy adaptive
 
 test: $(VENV)/all lint types  ## the whole suite, lint and types first
 	$(PYTEST) tests

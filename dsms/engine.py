@@ -80,15 +80,16 @@ class Engine(Helm):
             self._admit(now, inclusive=True)
             if now >= self._cut:
                 return False
-        if self._watched:
-            segment = self._patient(now)
-            now = self.clock.now()
-        else:
-            segment = self._ready.first()
+        segment = self._ready.first() if not self._watched else self._ready.look(now)
         if segment is None:
             return self._wait_for_arrival()
         if segment.key > self._ready.best:
             self.starvations += 1
+        if self._watched:
+            segment = self._patient(now, segment)
+            now = self.clock.now()
+            if now > self._cut:
+                return False  # deciding took until then
         for tell in self._on_begin:
             tell(now)
         if self._served is not None:
@@ -152,13 +153,10 @@ class Engine(Helm):
         self._observers.remove(observer)
         self._listen()
 
-    def _patient(self, now: float) -> Segment | None:
+    def _patient(self, now: float, segment: Segment) -> Segment:
         """The decision where waiting has a limit, or deciding a cost."""
         order, settings = self._ready, self.plan.settings
         assert isinstance(order, PatientOrder)
-        segment = order.look(now)
-        if segment is None:
-            return None
         if settings.max_wait is not None and (late := order.overdue(now, settings.max_wait)) is not None:
             self.overdue += late is not segment
             segment = late
@@ -168,7 +166,8 @@ class Engine(Helm):
             now = self.clock.spend(cost)
             if self._next_event < now:
                 self._admit(now, inclusive=False)
-            self._elapse(now)
+            if now <= self._cut:
+                self._elapse(now)
         order.served(segment, now)
         return segment
 

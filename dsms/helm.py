@@ -32,6 +32,7 @@ class Helm:
     def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock
         self.qos = plan.qos or DEFAULT
+        self.begun = False  # whether anybody decides yet
         self.weights = {query.name: query.weight for query in plan.queries}
         self._shared = plan.settings.buffers == "shared"
         self._watched = plan.settings.max_wait is not None or plan.settings.scheduling_cost > 0
@@ -100,7 +101,7 @@ class Helm:
     def require(self, qos: Qos | str) -> None:
         """Let this be what is wanted of the plan from now on; whoever goes by it follows."""
         self.qos = Qos.of(qos)
-        if hasattr(self, "_ready"):
+        if self.begun:
             self.recut()
 
     def _weigh(self, segments: Sequence[Segment]) -> None:
@@ -128,9 +129,13 @@ class Helm:
         if left_out:
             raise PolicyError(f"policy {policy.name!r} leaves out {left_out}: every operator must be in some segment")
         self._weigh(segments)
+        # A policy that has no priority to give is refused here, before anything of the old one is lost.
+        order = (PatientOrder if self._watched else ReadyOrder)(policy, segments, self.ledger)
+        if isinstance(order, PatientOrder) and self.begun:
+            order.inherit(cast(PatientOrder, self._ready))
+        self._ready, self.begun = order, True
         self._served = policy.served if type(policy).served is not Policy.served else None
         self._share = policy.share if policy.shares() else None
-        self._ready = (PatientOrder if self._watched else ReadyOrder)(policy, segments, self.ledger)
         self.policy = policy
 
     def _limit(self, segment: Segment) -> Share:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 
@@ -21,8 +22,23 @@ class PatientOrder(ReadyOrder):
         self._since: dict[int, float] = {}  # by serial: when the waiting began
         self._line: deque[tuple[float, Segment]] = deque()  # in that order; some have been served since
 
+    def inherit(self, before: PatientOrder) -> None:
+        """The plan is cut anew: who waited then has waited since."""
+        since: dict[int, float] = {}  # by station, the longest
+        for segment in before.segments:
+            if segment.serial in before._since:
+                for station in segment.stations:
+                    began = before._since[segment.serial]
+                    since[station.index] = min(began, since.get(station.index, began))
+        waiting = [(min(since.get(s.index, math.inf) for s in new.stations), new) for new in self.segments]
+        for began, segment in sorted(waiting, key=lambda entry: entry[0]):
+            if began < math.inf:
+                self._wait(segment, began)
+
     def look(self, now: float) -> Segment | None:
         """The first, having noted whose waiting begins now and whose is over."""
+        if self._merges:
+            self._look_up()  # what is freed by something upstream begins to wait too
         changed = {s.serial: s for queue in self._changes for s in queue.segments}
         first = self.first()
         self.operations = 0

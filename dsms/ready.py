@@ -68,6 +68,10 @@ class ReadyOrder:
             heappop(heap)  # out of date
         return None
 
+    def look(self, now: float) -> Segment | None:
+        """The first, at this instant."""
+        return self.first()
+
     def tidy(self) -> None:
         """Throw away entries that are out of date but too low to come up."""
         if len(self._heap) > 64 + 4 * len(self.segments):
@@ -95,14 +99,19 @@ class ReadyOrder:
         """What it is sorted by first; equal keys are one object, which a heap compares without looking into it."""
         key = -self.policy.priority(segment)
         if math.isnan(key):
-            raise PolicyError(f"policy {self.policy.name!r} gives {segment} no priority: it is not a number")
+            raise self._unranked(segment)
         return self._keys.setdefault(key, key)
+
+    def _unranked(self, segment: Segment) -> PolicyError:
+        return PolicyError(f"policy {self.policy.name!r} gives {segment} no priority: it is not a number")
 
     def _rank(self, segment: Segment, oldest: float) -> None:
         """Enter a segment that has work under its present priority."""
         old = segment.ranked
         if self._dynamic:
-            segment.key = -self.policy.priority(segment)
+            segment.key = key = -self.policy.priority(segment)
+            if key != key:
+                raise self._unranked(segment)
         elif old is not None and old[1] == oldest:
             return  # its head is the same, so is its rank
         segment.ranked = entry = (segment.key, oldest, segment.order, segment)

@@ -324,9 +324,9 @@ def test_an_index_is_the_steepest_slope_of_what_can_run_from_an_operator_on(memo
 
 def test_nothing_is_cut_into_nothing_and_an_unknown_way_to_fork_is_refused():
     assert all(partition([], outputs=1, forks=forks) == [] for forks in FORKS)
-    with pytest.raises(ValueError, match=r"'both'; there are \['split', 'atomic', 'private'\]"):
+    with pytest.raises(ValueError, match=r"'both'; there are \['split', 'atomic', 'shared', 'private'\]"):
         partition([], forks="both")
-    with pytest.raises(ValueError, match="use 'split' or 'private'"):
+    with pytest.raises(ValueError, match="use 'shared'"):
         indices([], forks="atomic")
 
 

@@ -62,10 +62,10 @@ def test_gamma_0_is_chain_on_what_remains(figures: list[tuple[float, float]]) ->
 @EXACT
 @given(figures=operators)
 def test_a_vast_gamma_ranks_by_the_results_to_come_per_unit_of_time(figures: list[tuple[float, float]]) -> None:
-    seen = indices(figures, "qos-chain:gamma=1e8")
+    seen = indices(figures, "qos-chain:gamma=1e12")
     for j, mine in enumerate(seen):
         time = sum(c * math.prod(s for _, s in figures[j : j + k]) for k, (c, _) in enumerate(figures[j:]))
-        assert mine / 1e8 == pytest.approx(math.prod(s for _, s in figures[j:]) / time, rel=1e-3)
+        assert mine / 1e12 == pytest.approx(math.prod(s for _, s in figures[j:]) / time, rel=1e-3)
 
 
 def test_a_segment_is_one_operator_and_all_are_there() -> None:
@@ -115,3 +115,12 @@ def test_it_stops_watching_when_another_takes_over_and_when_it_is_put_in_charge_
     assert len(engine._observers) == watching
     engine.swap(policy("fifo"))
     assert len(engine._observers) == watching - 1
+
+
+def test_an_operator_that_takes_no_time_but_to_start_has_a_priority_too() -> None:
+    """Its start-up is then what a tuple takes, and nothing is left to put it off for."""
+    plan = path({"cost": 0.0, "startup": 2.0}, {"cost": 2.0}, at=[0, 0])
+    engine = Engine(plan, policy("qos-chain:gamma=0"))
+    first, _ = (queue.segments[0] for queue in engine.ledger.queues)
+    first.pending = 2
+    assert engine.policy.priority(first) == first.slope == pytest.approx(1 / 4)

@@ -72,7 +72,6 @@ class Nameless(Policy):
         return Share(1000, 1000.0)
 
 
-@pytest.mark.xfail(strict=True, reason="Helm._use keeps the share of a policy whose ready order could not be made")
 def test_of_a_policy_that_is_refused_nothing_stays() -> None:
     engine = Engine(path({"cost": 1.0}, at=[0, 0, 0]), policy("fifo"))
     with pytest.raises(dsms.PolicyError, match=r"gives Segment\(a\) no priority"):

@@ -8,12 +8,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Generic, Literal, NamedTuple, TypeVar, get_args
 
 from dsms.charts.envelope import rate, reach_after
 
 M = TypeVar("M")
-Forks = Literal["split", "atomic", "private"]
+Forks = Literal["split", "atomic", "shared", "private"]
 
 
 class Piece(NamedTuple, Generic[M]):
@@ -102,12 +103,17 @@ def indices(
 ) -> dict[M, float]:
     """For every operator the slope of the first piece of the chart that starts with it: the most a tuple there earns.
 
-    Gains are as for `partition`; that the chart's unit is a tuple at the source does not matter to a slope.
+    Gains are as for `partition`; that the chart's unit is a tuple at the source does not matter to a slope. Forks are
+    "split", "private", or "shared": there the readers of a tuple have one slope in common, by what they gain together
+    when the last of them frees it, but for those that do better by themselves and free nothing.
     """
-    if forks not in ("split", "private"):
-        raise ValueError(f"forks are {forks!r}: there an operator starts no chart of its own; use 'split' or 'private'")
+    if forks == "atomic":
+        raise ValueError("forks are 'atomic': there an operator starts no chart of its own; use 'shared'")
     chart = _Chart(trees, size, memory, outputs, forks)
-    chart.with_forks_split()
+    if forks == "shared":
+        chart.with_forks_shared()
+    else:
+        chart.with_forks_split()
     return dict(zip(chart.members, chart.slopes, strict=True))
 
 
@@ -130,6 +136,7 @@ class _Chart(Generic[M]):
         self.members: list[M] = []
         self.times: list[float] = []
         self.gains: list[float] = []
+        self.credits: list[float] = []  # of each gain, what is for freeing its input
         self.readers: list[list[int]] = [[]]  # of the source, then of each operator
         self.following: list[int] = []  # the next operator of the same piece; of a last one its own number
         ahead = _readers(0, trees, 1, size, forks)
@@ -144,6 +151,7 @@ class _Chart(Generic[M]):
             self.members.append(tree.member)
             self.times.append(reach * tree.cost)
             self.gains.append(reach * (memory * freed + outputs * results))
+            self.credits.append(reach * memory * credited)
             self.following.append(place)
             ahead += _readers(place + 1, tree.branches, reach_after(reach, tree.selectivity), tree.size, forks)
         self.slopes: list[float] = [0] * len(self.members)  # of the first piece from each operator on
@@ -163,6 +171,44 @@ class _Chart(Generic[M]):
             readers = self.readers[place + 1]
             behind[place] = self._in_front(readers, self._merged(behind, readers))
         return self._in_front(self.readers[0], self._merged(behind, self.readers[0]))
+
+    def with_forks_shared(self) -> _Heap:
+        """The chart of all branches, the readers of one output as one piece but for those that are steeper alone."""
+        behind: list[_Heap] = [[] for _ in self.members]
+        for place in reversed(range(len(self.members))):
+            behind[place] = self._shared(self.readers[place + 1], behind)
+        return self._shared(self.readers[0], behind)
+
+    def _shared(self, readers: Sequence[int], behind: list[_Heap]) -> _Heap:
+        """The chart of what readers of one output begin: who leaves the others behind frees nothing."""
+        if len(readers) < 2:
+            chart = self._in_front(readers, self._merged(behind, readers))
+            for reader in readers:
+                self.slopes[reader] = -chart[0][0]
+            return chart
+        alone = sorted(
+            self._taking_in(r, r, self.times[r], self.gains[r] - self.credits[r], behind[r]) for r in readers
+        )
+        time, gain = sum(piece[2] for piece in alone), sum(piece[3] for piece in alone)
+        gain += sum(self.credits[reader] for reader in readers)
+        ahead = 0
+        while ahead < len(alone) - 1 and -alone[ahead][0] > rate(gain, time):
+            _, first, its_time, its_gain, _ = alone[ahead]
+            time, gain, self.slopes[first] = time - its_time, gain - its_gain, -alone[ahead][0]
+            ahead += 1
+        together = alone[ahead:]
+        for piece, after in pairwise(together):
+            self.following[piece[4]] = after[1]
+        chart = self._merged(behind, [piece[1] for piece in together])
+        entry = self._taking_in(together[0][1], together[-1][4], time, gain, chart)
+        for piece in together:
+            self.slopes[piece[1]] = -entry[0]
+        behind[together[0][1]] = [*chart, entry]
+        heapq.heapify(behind[together[0][1]])
+        chart = self._merged(behind, [*(piece[1] for piece in alone[:ahead]), together[0][1]])
+        for piece in alone[:ahead]:
+            heapq.heappush(chart, piece)
+        return chart
 
     def pieces(self, chart: _Heap) -> list[Piece[M]]:
         return [Piece(tuple(self._run(first)), time, gain) for _, first, time, gain, _ in sorted(chart)]
@@ -194,13 +240,16 @@ class _Chart(Generic[M]):
         for place, after in zip(places, (*places[1:], places[-1]), strict=True):
             time, gain = time + self.times[place], gain + self.gains[place]
             self.following[place] = after
-        first, last = places[0], places[-1]
+        heapq.heappush(chart, self._taking_in(places[0], places[-1], time, gain, chart))
+        return chart
+
+    def _taking_in(self, first: int, last: int, time: float, gain: float, chart: _Heap) -> _Entry:
+        """A piece with what it takes in of the chart behind it."""
         while chart and -chart[0][0] > rate(gain, time):
             _, taken, more_time, more_gain, end = heapq.heappop(chart)
             time, gain = time + more_time, gain + more_gain
             self.following[last], last = taken, end
-        heapq.heappush(chart, (-rate(gain, time), first, time, gain, last))
-        return chart
+        return -rate(gain, time), first, time, gain, last
 
 
 def _readers(
@@ -211,7 +260,7 @@ def _readers(
         return []
     if forks == "private" or len(trees) == 1:
         credits = [size] * len(trees)
-    elif forks == "atomic":
+    elif forks in ("atomic", "shared"):
         credits = [size] + [0] * (len(trees) - 1)  # their sum is all that matters
     else:
         credits = [(size + 0 * tree.cost) / len(trees) for tree in trees]  # adding 0 keeps it a fraction

@@ -11,8 +11,9 @@ highest output rate. γ = (w_D/Q)/(w_M/M) by the QoS weights of delay and memory
 results expected of it when either is cared for alone (`exchange.py`): a percent of either is then worth what its weight
 says. A weight on the output rate moves nothing, as over any length of time that is the same for all who do not idle;
 but where memory has no weight, γ is large. On forks the index is that of the steepest chart of everything behind the
-operator, as in chart partitioning, each reader of a shared tuple freeing its part; a join's figures are means over its
-inputs, as in Chain. Where a run has a start-up cost, the index counts for as much as of the turn would be work.
+operator, as in chart partitioning: readers of a shared tuple go together, as the last of them frees it, but for those
+that do better alone; a join's figures are means over its inputs, as in Chain. Where a run has a start-up cost, the
+index counts for as much as of the turn would be work.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class QosChain(ByChart, OperatorLevel):
 
     def priority(self, segment: Segment) -> float:
         startup = segment.stations[0].operator.startup
-        if not startup:
+        if not startup or not segment.next_cost:
             return segment.slope
         # Of a turn's time only so much is work; the more is queued, up to what a turn takes, the more of it.
         tuples, time = segment.limit if not self.shares() else (math.inf, math.inf)
@@ -107,10 +108,12 @@ class QosChain(ByChart, OperatorLevel):
         return self.memory or 0.0, self.delay or 0.0
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
-        grown = trees(plan, statistics, lambda known: known.each)
-        forks: Forks = "split" if plan.settings.buffers == "shared" else "private"
+        grown = trees(plan, statistics, lambda known: known.each or known.cost)
+        for tree in grown:
+            tree.size = 1  # what is asked for is few tuples, not few bytes
+        forks: Forks = "shared" if plan.settings.buffers == "shared" else "private"
         found: dict[Station, float] = {}
         for stream in plan.streams:
             roots = [grown[station.index] for station in stream.consumers]
-            found |= indices(roots, size=stream.size, memory=1, outputs=gamma, forks=forks)
+            found |= indices(roots, memory=1, outputs=gamma, forks=forks)
         return {station.index: slope for station, slope in found.items()}

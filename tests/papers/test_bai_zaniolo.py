@@ -414,14 +414,21 @@ def test_c15_a_path_is_never_broken_for_latency(paths):
 @given(
     n=st.integers(1, 5),
     first=st.tuples(*[st.sampled_from((1.0, 2.0, 5.0))] * 5),
-    second=st.tuples(*[st.sampled_from((1.0, 3.0, 7.0))] * 5),
-    small=st.sampled_from((0.25, 0.5, 0.75)),
+    second=st.tuples(*[st.sampled_from((5.0, 7.0, 12.0))] * 5),
+    small=st.sampled_from((0.25, 0.5)),
     seed=st.integers(0, 99),
 )
 def test_c30_mss_for_memory_has_the_least_area_on_a_path_of_two(n, first, second, small, seed):
-    """Not claimed by the paper, verified by brute force."""
+    """Not claimed by the paper, verified by brute force where O2 frees no tuple's bytes faster than O1, as in J2."""
     plan = path_of_two(list(first[:n]), list(second[:n]), small, 0.7, seed)
     assert dsms.simulate(plan, "mss-memory").memory.bytes.integral == pytest.approx(least_bytes(plan))
+
+
+def test_c30_elsewhere_it_may_be_a_little_worse():
+    """Where O2 is the faster for some tuple O1 is worth more than what it frees itself: 52¼ against 51½ at best."""
+    plan = path_of_two([1.0, 5.0, 1.0, 1.0, 2.0], [3.0, 1.0, 7.0, 1.0, 3.0], 0.75, 0.7, seed=53)
+    assert dsms.simulate(plan, "mss-memory").memory.bytes.integral == 52.25
+    assert least_bytes(plan) == 51.5
 
 
 def path_of_two(first, second, small, selectivity=0.95, seed=1):
@@ -433,6 +440,34 @@ def path_of_two(first, second, small, selectivity=0.95, seed=1):
         "queries": {"q": {"from": "s", "operators": operators}},
         "run": {"seed": seed},
     })  # fmt: skip
+
+
+def test_l18_of_a_shared_tuple_each_reader_frees_its_part():
+    """a, b read one stream, ½ in 1 each; c frees 1 in 1½. With a copy for each reader a and b come first."""
+
+    def plan(buffers):
+        readers = [("a", "s", 1.0), ("b", "s", 1.0), ("c", "t", 1.5)]
+        return plan_from({
+            "streams": {n: {"arrivals": {"kind": "list", "at": [0]}} for n in "st"},
+            "queries": {f"q{n}": {"from": s, "operators": [{"name": n, "cost": cost}]} for n, s, cost in readers},
+            "run": {"buffers": buffers},
+        })  # fmt: skip
+
+    for policy in ("mss-memory", "tuple-greedy:goal=memory", "greedy", "chain"):
+        assert order(plan("shared"), policy) == ["c", "a", "b"]
+        assert order(plan("private"), policy) == ["a", "b", "c"]
+
+
+def order(plan, policy):
+    """The stations as they ran, step by step."""
+    ran = []
+
+    class Ran(Observer):
+        def turn(self, start, segment, steps):
+            ran.extend(step[0].station.name for step in steps)
+
+    dsms.simulate(plan, policy, observers=[Ran()])
+    return ran
 
 
 def test_j1_in_small_component_is_close_to_mss_and_per_tuple_greedy_is_not():

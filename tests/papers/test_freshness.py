@@ -205,6 +205,15 @@ def test_d11_a_weight_changed_while_it_runs_counts_from_the_next_decision():
     assert engine.weights == {"a": 400, "b": 4}
 
 
+def test_d11_a_weight_that_changes_moves_those_whose_backlog_does_not():
+    """c counts as 1 from now on, so b, which is older and was as urgent, as a quarter."""
+    engine = Engine(queries((3, 1.0), (3, 1.0), (3, 1.0)), policy("fas-mcq"), observers=[ran := Ran()])
+    engine.step()
+    engine.weigh("c", 4.0)
+    engine.run()
+    assert "".join(name[0] for name in ran.names) == "acccaabbb"
+
+
 def test_d11_a_weight_that_is_changed_outlives_a_swap():
     engine = Engine(queries((3, 1.0), (3, 1.0)), policy("fifo"), observers=[ran := Ran()])
     engine.weigh("b", 4.0)
@@ -305,9 +314,6 @@ def test_g15_what_arrives_while_deciding_is_admitted_at_its_own_instant_and_wait
     assert run.queries["b"].latency_mean == 4.25
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a turn that starts after the cut, as deciding took so long, counts all but its last step"
-)
 def test_g15_a_run_cut_while_it_decides_has_no_turn_of_that_decision():
     """Deciding takes from 0 to 3/4, the run is cut at 1/2."""
     plan = path({"cost": 1.0}, {"cost": 1.0}, at=[0, 0], scheduling_cost=0.75)
