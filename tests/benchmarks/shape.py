@@ -15,8 +15,8 @@ FEW = Workload(streams=1, queries=10, operators=1, turns=50_000, load=2.0)
 MANY = Workload(streams=100, queries=100, operators=1, turns=50_000, load=2.0)
 LEG = 4096  # turns: what a measure does only once in so many is in every leg
 # Every arrival changes the backlog of one query: what FAS-MCQ ranks by.
-HUNDRED = Workload(streams=100, queries=1, operators=3, turns=250_000, load=2.0)
-TEN_THOUSAND = Workload(streams=10_000, queries=1, operators=3, turns=250_000, load=2.0)
+HUNDRED = Workload(streams=100, queries=1, operators=3, turns=140_000, load=2.0)
+TEN_THOUSAND = Workload(streams=10_000, queries=1, operators=3, turns=140_000, load=2.0)
 
 
 def shape() -> Iterator[Row]:
