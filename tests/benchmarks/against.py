@@ -26,7 +26,7 @@ from dsms.qos import Qos
 from dsms.simulate import simulate
 
 SEED, PLANS = 3, 20
-LONG, SHORT = 2000, 500  # arrivals: of a policy by itself; where others are run ahead all the time
+LONG, SHORT = 2000, 800  # arrivals: of a policy by itself; where others are run ahead all the time
 FOUR = ("rr", "fifo", "mtiq", "chain")
 STARTUP, SLICE = 3.0, 100.0  # in mean operator costs: of a full turn a start-up is a thirtieth
 ERROR = 0.3

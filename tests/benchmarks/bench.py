@@ -23,7 +23,7 @@ def main() -> None:
         measured = table(section() for section in (turns, shape, rows))
     measured.caption = f"the work of every run was checked; {time.monotonic() - start:.0f} s in all"
     out.print(measured)
-    with Console(stderr=True).status("policies are compared in virtual time: ten minutes or so"):
+    with Console(stderr=True).status("policies are compared in virtual time: a dozen minutes"):
         for found in against():
             out.print(found)
         out.print(freshness())
