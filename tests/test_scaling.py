@@ -19,6 +19,8 @@ from dsms.policies.registry import policy_named
 ATTEMPTS = 4  # a machine busy with something else is given some time: only what is slow each time fails
 FEW = Workload(streams=1, queries=10, operators=1, turns=22_000, load=2.0)
 MANY = Workload(streams=100, queries=100, operators=1, turns=22_000, load=2.0)
+HUNDRED = Workload(streams=100, queries=1, operators=3, turns=11_000, load=2.0)
+TEN_THOUSAND = Workload(streams=10_000, queries=1, operators=3, turns=11_000, load=2.0)  # all drawn before it begins
 
 
 def least(ratio: Callable[[], float], enough: float) -> float:
@@ -53,6 +55,11 @@ def bytecodes_a_turn(workload: Workload, policy: str) -> float:
 def test_a_turn_with_10000_segments_takes_at_most_three_times_one_with_10(policy: str) -> None:
     """In bytecodes; what `make bench` measures in time, caches and all."""
     assert bytecodes_a_turn(MANY, policy) <= 3 * bytecodes_a_turn(FEW, policy)
+
+
+def test_a_turn_with_10000_queries_takes_at_most_three_times_one_with_100() -> None:
+    """Every arrival changes the backlog of one query, and with it that query's priority alone."""
+    assert bytecodes_a_turn(TEN_THOUSAND, "fas-mcq") <= 3 * bytecodes_a_turn(HUNDRED, "fas-mcq")
 
 
 def many_queries(operators: int) -> dict[str, Any]:

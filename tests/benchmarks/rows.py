@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from benchmarks.report import Row
+from benchmarks.timing import interleaved, timed
 from numpy.typing import NDArray
-from report import Row
-from timing import interleaved, timed
 
 from dsms.batch import Batch
 from dsms.clock import WallClock

@@ -7,10 +7,10 @@ from functools import partial
 from heapq import heapreplace
 
 import numpy as np
-from report import Row
-from simpy_peer import WAYS, Answer, Model
-from timing import Contender, interleaved, timed
-from workload import COST, Workload
+from benchmarks.report import Row
+from benchmarks.simpy_peer import WAYS, Answer, Model
+from benchmarks.timing import Contender, interleaved, timed
+from benchmarks.workload import COST, Workload
 
 from dsms.simulate import Run, simulate
 
