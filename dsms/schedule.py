@@ -60,7 +60,8 @@ class Schedule:
         self.sized = any("size" in p.carries for _, p in live)  # whether tuples of one stream differ in size
         # As far as is known; of streams that are pushed from outside nothing is.
         self.rates = [1.0 if process is None else process.rate for process in self._processes]
-        self._window = LOOK_AHEAD / max(sum(p.rate for _, p in live), 1e-300)
+        # A pass over all streams should bring several arrivals of each.
+        self._window = max(LOOK_AHEAD, 8 * len(live)) / max(sum(p.rate for _, p in live), 1e-300)
         self._read = 0.0
         self._seen = np.zeros(len(streams), dtype=np.int64)
         self._pushed = np.zeros(len(streams), dtype=np.int64)
