@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 SUMS = ("held", "delays", "outputs", "elapsed", "length")
 LIMIT = 4_000  # steps of work that one candidate may take
+MOST_ROUNDS = 4  # from a moment's arrivals nobody can tell an hour's
 METRICS = ("memory", "delay", "rate")
 
 
@@ -115,11 +116,8 @@ def look_ahead(engine: Engine, recent: Recent, horizon: float, limit: int = LIMI
     late = late.pick(late.instants > start)
     instants = np.repeat(late.instants - start, late.counts)
     streams = np.repeat(late.streams, late.counts)
-    rounds = _rounds(
-        now - start,
-        horizon * scale,
-        (limit - backlog * scale) / max(float(steps[-len(late.instants)]), 1.0) if len(late.instants) else 0,
-    )
+    work = float(steps[-len(late.instants)]) if len(late.instants) else 0.0
+    rounds = _rounds(now - start, horizon * scale, (limit - backlog * scale) / work if work else 1.0)
     instants = np.concatenate([instants + lap * (now - start) for lap in range(rounds)])
     streams = np.tile(streams, rounds)
     arrivals: list[Floats] = [instants[streams == place] for place in range(len(arriving))]
@@ -130,7 +128,7 @@ def _rounds(known: float, horizon: float, allowed: float) -> int:
     """How often a pattern of this length is repeated: to fill the horizon, or to as much work as is allowed."""
     if not 0 < known < horizon:
         return 1
-    return max(1, int(min(np.ceil(horizon / known), allowed)))
+    return max(1, int(min(np.ceil(horizon / known), MOST_ROUNDS, allowed)))
 
 
 def best(

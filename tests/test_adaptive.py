@@ -431,7 +431,10 @@ def test_a_heuristic_of_ones_own_is_one_entry(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setitem(HEURISTICS, "alternating", Alternating)
     policy = adaptive("select=alternating,candidates=fifo+greedy")
     dsms.simulate(bursts(7), policy)
-    assert [c.chosen for c in policy.choices] == ["fifo", "greedy", "fifo", "greedy"]
+    assert [c.chosen for c in policy.choices] == ["fifo", "greedy"] * 3 + ["fifo"]
+    # The first is not kept for long, as nothing was known when it was chosen; then each twice as long, up to `every`.
+    instants = [c.instant for c in policy.choices]
+    assert instants[:4] == pytest.approx([0, 0.125, 0.375, 0.875], abs=0.3)
     assert policy.choices[1].why == "alternating"
     assert "queued" in policy.choices[1].figures
 

@@ -172,9 +172,9 @@ def test_real_rows_are_forecast_as_abstract_tuples(tmp_path: Path, monkeypatch: 
     engine, recent = watched(plan)
     engine.push("s", dsms.Batch.of({"x": np.arange(9)}))
     engine.step()
-    found = forecast(engine, recent, candidates("fifo", "greedy"), horizon=10.0)
-    # Eight rows left and one on its way; nine more are expected; of seventeen, nine (8.5) go on.
-    assert found["fifo"].turns == 8 + 9 + 1 + 9
+    found = forecast(engine, recent, candidates("fifo", "greedy"), horizon=2.0)
+    # Eight rows left and one on its way; twice nine more are expected, as nine came in one unit; half of them go on.
+    assert found["fifo"].turns == 8 + 2 * 9 + 1 + 13
     assert found["fifo"].mean_delay is not None
 
 
@@ -360,11 +360,12 @@ def test_the_horizon_is_as_long_as_the_limit_allows(limit: int) -> None:
     assert limit - 4 <= found["fifo"].turns <= limit
 
 
-def test_it_looks_no_further_ahead_than_back() -> None:
+def test_a_pattern_too_short_for_the_horizon_is_repeated_but_not_for_ever() -> None:
     engine, recent = watched(path({"cost": 0.5}, at=[0, 1, 2, 3, 4, 50]))
     until(engine, 3.5)
     assert forecast(engine, recent, candidates("fifo"), horizon=2.0)["fifo"].turns == 2
-    assert forecast(engine, recent, candidates("fifo"), horizon=1000.0)["fifo"].turns == 4
+    assert forecast(engine, recent, candidates("fifo"), horizon=7.0)["fifo"].turns == 8
+    assert forecast(engine, recent, candidates("fifo"), horizon=1000.0)["fifo"].turns == 16
 
 
 def test_where_there_is_nothing_to_do_there_is_nothing_to_say() -> None:

@@ -7,7 +7,6 @@ So now and then the queues are copied and run on in virtual time, once for memor
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 
 from dsms.forecast import Outlook, forecast
@@ -41,7 +40,7 @@ class Exchange(Recent):
                 self._look()
 
     def _look(self) -> None:
-        for name, outlook in forecast(self._engine, self, self._extremes, math.inf).items():
+        for name, outlook in forecast(self._engine, self, self._extremes, self._engine.clock.now()).items():
             self._sums[name] = outlook.after(self._sums.get(name), 1.0)
         held, waited = (min(getattr(sums, what) for sums in self._sums.values()) for what in ("held", "delays"))
         if held > 0 and waited > 0:
