@@ -57,7 +57,9 @@ def shadow(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
     settings = replace(
         plan.settings,
         tuples="individual",
-        selectivity="spread",
+        # Fates by chance make for longer queues than even ones: they are as in the plan, but drawn anew.
+        selectivity="spread" if plan.settings.fractional else plan.settings.selectivity,
+        seed=engine.admitted,
         statistics="declared",
         slice=clock.slice if plan.settings.slice is None else plan.settings.slice,
         until=None,

@@ -168,6 +168,7 @@ def test_real_rows_are_forecast_as_abstract_tuples(tmp_path: Path, monkeypatch: 
             {"name": "even", "function": "parity:even", "cost": 1.0, "selectivity": 0.5},
             {"name": "slow", "cost": 3.0},
         ]}},
+        "run": {"selectivity": "spread"},
     })  # fmt: skip
     engine, recent = watched(plan)
     engine.push("s", dsms.Batch.of({"x": np.arange(9)}))
