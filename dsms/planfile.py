@@ -16,8 +16,8 @@ from dsms.operators import Abstract, Function, Operator
 from dsms.operators.function import function_named
 from dsms.plan import Plan, Query, Station, Stream
 from dsms.qos import Qos
+from dsms.selection.tuning import Tuning
 from dsms.settings import Settings
-from dsms.tuning import Tuning
 
 TABLES = ("streams", "queries", "run", "qos", "adaptive")
 STREAM_KEYS = ("size", "arrivals")

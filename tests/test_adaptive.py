@@ -13,15 +13,15 @@ import pytest
 import dsms
 from dsms.engine import Engine
 from dsms.errors import PlanError, PolicyError
-from dsms.gatherer import Gatherer, Statistic
-from dsms.heuristics import HEURISTICS, LEAST, Answer, Best, Question, Roulette
 from dsms.observers import Observer
 from dsms.policies.adaptive import Adaptive
 from dsms.policies.base import Policy
 from dsms.policies.registry import policy_named
 from dsms.qos import Qos
-from dsms.selector import Choice, Scores
-from dsms.tuning import Tuning
+from dsms.selection.gatherer import Gatherer, Statistic
+from dsms.selection.heuristics import HEURISTICS, LEAST, Answer, Best, Question, Roulette
+from dsms.selection.selector import Choice, Scores
+from dsms.selection.tuning import Tuning
 
 FOUR = "greedy+fifo+mtiq+rr"
 CHOSEN = ("best", "roulette")

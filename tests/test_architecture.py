@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent
 MAY_IMPORT = {
     "dsms": {"dsms", "numpy"},
     "dsms.cli": {"dsms", "numpy", "rich"},
-    "dsms.figures": {"dsms", "numpy", "matplotlib"},
+    "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
     "loadgen": {"loadgen", "dsms", "numpy", "pyspark"},
 }
@@ -67,8 +67,8 @@ def test_every_package_imports_only_what_it_may() -> None:
         ("dsms/engine.py", "from actors.runner import x", ["dsms/engine.py:1 imports actors.runner"]),
         ("dsms/policies/p.py", "def f():\n    import pandas", ["dsms/policies/p.py:2 imports pandas"]),
         ("dsms/cli/sim.py", "from rich.table import Table", []),
-        ("dsms/figures.py", "def f():\n    import matplotlib", []),
-        ("dsms/explain.py", "import matplotlib", ["dsms/explain.py:1 imports matplotlib"]),
+        ("dsms/advice/figures.py", "def f():\n    import matplotlib", []),
+        ("dsms/advice/explain.py", "import matplotlib", ["dsms/advice/explain.py:1 imports matplotlib"]),
         ("dsms/cli/__init__.py", "import rich, ray", ["dsms/cli/__init__.py:1 imports ray"]),
         ("actors/station.py", "import ray\nfrom dsms.batch import Batch\nfrom . import runner", []),
         ("actors/station.py", "import loadgen", ["actors/station.py:1 imports loadgen"]),

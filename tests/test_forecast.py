@@ -16,13 +16,13 @@ from strategies import EXACT, FEW, POLICIES, path, plan_tables, policy, suits
 import dsms
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms.forecast import Look, Outlook, best, forecast, look_ahead
 from dsms.measures import Memory, Results
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.recent import Recent
 from dsms.runners import TupleRunner
+from dsms.selection.forecast import Look, Outlook, best, forecast, look_ahead
+from dsms.selection.recent import Recent
 
 FOUR = ("fifo", "rr", "greedy", "mtiq")
 

@@ -13,10 +13,10 @@ from strategies import path
 import dsms
 from dsms.engine import Engine
 from dsms.errors import DsmsError
-from dsms.gatherer import Gatherer, Statistic, text_of
 from dsms.policies.registry import policy_named
 from dsms.runners import BatchRunner
-from dsms.views import View
+from dsms.selection.gatherer import Gatherer, Statistic, text_of
+from dsms.selection.views import View
 
 TWO = ({"cost": 0.5, "selectivity": 0.5}, {"cost": 1.0})
 

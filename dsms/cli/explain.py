@@ -9,11 +9,11 @@ from __future__ import annotations
 import argparse
 import json
 
-from dsms import figures
+from dsms.advice import figures
+from dsms.advice.explain import Explanation, explain
+from dsms.advice.reasons import PathChart
 from dsms.cli.tables import cell, figure, input_names, show, table
-from dsms.explain import Explanation, explain
 from dsms.policies.registry import policy_names
-from dsms.reasons import PathChart
 
 MOST = 24  # charts as text
 

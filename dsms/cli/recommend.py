@@ -16,13 +16,13 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from dsms import figures
+from dsms.advice import figures
+from dsms.advice.recommend import SEEDS, SHOWN, Recommendation, recommend
 from dsms.cli.arguments import number, several
 from dsms.cli.tables import cell, figure, show, table
 from dsms.errors import DsmsError
 from dsms.policies.registry import policy_names
 from dsms.qos import TEMPLATES
-from dsms.recommend import SEEDS, SHOWN, Recommendation, recommend
 
 COLUMNS = ("policy", "memory mean", "max", "latency", "p99", "stale", "J")
 

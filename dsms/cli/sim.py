@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from dsms.advice.why import Decision, why
 from dsms.cli.arguments import number, positive, whole
 from dsms.cli.tables import cell, figure, show, table
 from dsms.cli.why import show_decision
@@ -29,7 +30,6 @@ from dsms.plan import Plan
 from dsms.planfile import read_plan
 from dsms.policies.registry import policy_named, policy_names
 from dsms.simulate import Run, simulate
-from dsms.why import Decision, why
 
 DEFAULT = ("fifo",)
 COLUMNS = ("memory max", "mean", "latency", "p99", "stale", "wait", "results", "turns", "switches")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dsms.advice.why import Decision
 from dsms.cli.tables import cell, figure, input_names, show, table
-from dsms.why import Decision
 
 
 def show_decision(found: Decision) -> None:

@@ -13,13 +13,13 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from dsms.errors import PolicyError
-from dsms.gatherer import Gatherer, Statistic, text_of
 from dsms.plan import Plan
 from dsms.policies.base import Policy
 from dsms.qos import Qos
 from dsms.segment import Segment, Share
-from dsms.selector import Choice, Selector
-from dsms.tuning import Tuning, candidates, check
+from dsms.selection.gatherer import Gatherer, Statistic, text_of
+from dsms.selection.selector import Choice, Selector
+from dsms.selection.tuning import Tuning, candidates, check
 
 if TYPE_CHECKING:
     from dsms.engine import Engine

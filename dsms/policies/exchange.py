@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from dsms.forecast import Outlook, forecast
 from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.recent import Recent
 from dsms.runners.base import Step
 from dsms.segment import Segment
+from dsms.selection.forecast import Outlook, forecast
+from dsms.selection.recent import Recent
 from dsms.statistics import Statistics
 
 FIRST, SELDOM = 128, 1 << 14  # turns before the first look, and the most between two; until then they double

@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from dsms.errors import PlanError, PolicyError, existing
-from dsms.heuristics import HEURISTICS
 from dsms.policies.base import Policy
+from dsms.selection.heuristics import HEURISTICS
 from dsms.settings import is_number
 
 FADES = ("z", "score")

@@ -16,11 +16,11 @@ from dsms.measures import Memory, Turns
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.recent import Recent
 from dsms.runners.base import Step
 from dsms.runners.tuples import Stock, TupleRunner
 from dsms.segment import Segment
-from dsms.shadow import shadow, steps_ahead, stocks
+from dsms.selection.recent import Recent
+from dsms.selection.shadow import shadow, steps_ahead, stocks
 
 if TYPE_CHECKING:
     from dsms.engine import Engine

@@ -24,7 +24,7 @@ from dsms.plan import Plan
 from dsms.policies.base import Policy
 from dsms.runners.base import Step
 from dsms.segment import Segment
-from dsms.views import Values, View, ratio
+from dsms.selection.views import Values, View, ratio
 
 if TYPE_CHECKING:
     from dsms.engine import Engine

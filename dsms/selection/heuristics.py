@@ -10,15 +10,15 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from dsms.forecast import METRICS, Outlook, best, forecast
 from dsms.observers import Observer
 from dsms.policies.base import Policy
 from dsms.qos import Qos
-from dsms.recent import Recent
+from dsms.selection.forecast import METRICS, Outlook, best, forecast
+from dsms.selection.recent import Recent
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-    from dsms.tuning import Tuning
+    from dsms.selection.tuning import Tuning
 
 CLOSE = 0.02  # scores that say the same
 LEAST = 0.01  # of a score on the wheel: nobody is ever eliminated

@@ -9,14 +9,14 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from dsms.gatherer import Gatherer
-from dsms.heuristics import HEURISTICS, Answer, Question
 from dsms.observers import Observer
 from dsms.policies.base import Policy
 from dsms.qos import Qos, score, z
 from dsms.runners.base import Step
 from dsms.segment import Segment
-from dsms.tuning import Tuning
+from dsms.selection.gatherer import Gatherer
+from dsms.selection.heuristics import HEURISTICS, Answer, Question
+from dsms.selection.tuning import Tuning
 
 if TYPE_CHECKING:
     from dsms.engine import Engine

@@ -15,8 +15,8 @@ from dsms.ledger import NOTHING, Buffer, Queue
 from dsms.operators import Abstract, Operator
 from dsms.operators.base import MOST
 from dsms.plan import Plan, Station, Stream
-from dsms.recent import Recent
 from dsms.runners.tuples import Numbers, Stock
+from dsms.selection.recent import Recent
 from dsms.settings import Settings
 from dsms.statistics import Estimate
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dsms.advice.reasons import Inputs, PathChart, Reasons, finite, knows_the_future, path_charts, rule, settings
 from dsms.engine import Engine
 from dsms.errors import DsmsError, PlanError, PolicyError, existing
 from dsms.ledger import Ledger, Queue
@@ -15,7 +16,6 @@ from dsms.planfile import plan_from, read_plan
 from dsms.policies.base import Policy
 from dsms.policies.registry import policy_named
 from dsms.ready import ReadyOrder
-from dsms.reasons import Inputs, PathChart, Reasons, finite, knows_the_future, path_charts, rule, settings
 from dsms.schedule import Schedule
 from dsms.segment import Segment
 from dsms.settings import is_number

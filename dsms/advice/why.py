@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from dsms.advice.explain import plan_given, policy_given, segments_of
+from dsms.advice.reasons import Inputs, PathChart, Reasons, finite, oldest, path_charts
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError
-from dsms.explain import plan_given, policy_given, segments_of
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.reasons import Inputs, PathChart, Reasons, finite, oldest, path_charts
 from dsms.runners.base import Step
 from dsms.segment import Segment
 from dsms.settings import is_number

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dsms.advice.reasons import PathChart
+from dsms.advice.recommend import METRICS, Recommendation, Trial
 from dsms.errors import DsmsError, existing
-from dsms.reasons import PathChart
-from dsms.recommend import METRICS, Recommendation, Trial
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

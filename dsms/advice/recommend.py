@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from dsms.advice.explain import plan_given
+from dsms.advice.reasons import finite, knows_the_future
 from dsms.errors import DsmsError, PolicyError, existing
-from dsms.explain import plan_given
 from dsms.plan import Plan
 from dsms.policies.registry import parameters, policy_named
 from dsms.policies.registry import policies as registered
 from dsms.qos import SHORT, Qos, template
-from dsms.reasons import finite, knows_the_future
 from dsms.settings import is_number
 from dsms.simulate import Run, simulate
 
