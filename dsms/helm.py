@@ -45,6 +45,8 @@ class Helm:
 
     def swap(self, policy: Policy) -> None:
         """Let another policy decide from the next turn on; queues, state and results stay as they are."""
+        if not isinstance(policy, Policy):
+            raise PolicyError(f"swap to {policy!r}: a Policy is wanted; policy_named('chain') makes one of a name")
         before, active = self.chosen, self.policy
         self._take_over(policy)
         self.chosen = policy
@@ -77,7 +79,7 @@ class Helm:
             return
         fresh, old = self.policy.cut(self.plan, self.statistics), self._ready.segments
         if [segment.stations for segment in fresh] != [segment.stations for segment in old]:
-            self._use(self.policy)
+            self._use(self.policy, fresh)
             return
         for segment, like in zip(old, fresh, strict=True):
             if segment.slope != like.slope:
@@ -117,8 +119,8 @@ class Helm:
             policy.end(self._engine)
             raise
 
-    def _use(self, policy: Policy) -> None:
-        segments = policy.cut(self.plan, self.statistics)
+    def _use(self, policy: Policy, segments: list[Segment] | None = None) -> None:
+        segments = segments or policy.cut(self.plan, self.statistics)
         for index, segment in enumerate(segments):
             segment.index = index
             segment.measure(self.statistics.of, self._shared)
@@ -131,9 +133,12 @@ class Helm:
             raise PolicyError(f"policy {policy.name!r} leaves out {left_out}: every operator must be in some segment")
         self._weigh(segments)
         # A policy that has no priority to give is refused here, before anything of the old one is lost.
-        order = (PatientOrder if self._watched else ReadyOrder)(policy, segments, self.ledger)
-        if isinstance(order, PatientOrder) and self.begun:
-            order.inherit(cast(PatientOrder, self._ready))
+        kind = PatientOrder if self._watched else ReadyOrder
+        order = kind(policy, segments, self.ledger, policy.by_backlog(self.plan))
+        if isinstance(order, PatientOrder):
+            order.limited = self.plan.settings.max_wait is not None
+            if self.begun:
+                order.inherit(cast(PatientOrder, self._ready))
         self._ready, self.begun = order, True
         self._served = policy.served if type(policy).served is not Policy.served else None
         self._share = policy.share if policy.shares() else None

@@ -15,10 +15,11 @@ from dsms.segment import Segment
 class PatientOrder(ReadyOrder):
     """Knows since when every segment with work has waited: since it got some, or since its last turn."""
 
-    def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger) -> None:
-        super().__init__(policy, segments, ledger)
-        self._entered = policy.dynamic and policy.entered
+    def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger, dynamic: bool = True) -> None:
+        super().__init__(policy, segments, ledger, dynamic)
+        self._entered = dynamic and policy.entered
         self.operations = 0  # priorities entered anew for the latest decision
+        self.limited = True  # whether anybody asks how long segments have waited
         self._since: dict[int, float] = {}  # by serial: when the waiting began
         self._line: deque[tuple[float, Segment]] = deque()  # in that order; some have been served since
 
@@ -40,14 +41,14 @@ class PatientOrder(ReadyOrder):
         if self._merges:
             self._look_up()  # what is freed by something upstream begins to wait too
         changed = {s.serial: s for queue in self._changes for s in queue.segments}
-        first = self.first()
+        first = self._best()
         self.operations = 0
         for serial, segment in changed.items():
             if segment.ranked is None:
                 self._since.pop(serial, None)
                 continue
             self.operations += self._entered
-            if serial not in self._since:
+            if self.limited and serial not in self._since:
                 self._wait(segment, now)
         return first
 
@@ -63,7 +64,8 @@ class PatientOrder(ReadyOrder):
 
     def served(self, segment: Segment, now: float) -> None:
         """It has its turn now, and waits anew for the next."""
-        self._wait(segment, now)
+        if self.limited:
+            self._wait(segment, now)
 
     def _wait(self, segment: Segment, now: float) -> None:
         self._since[segment.serial] = now

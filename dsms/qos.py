@@ -25,6 +25,7 @@ SHORT = {
     "rate": ("output_rate", "maximise"),
     "throughput": ("throughput", "maximise"),
     "age": ("age", "minimise"),
+    "freshness": ("freshness", "maximise"),
 }
 SUM = 1e-6  # how far from 1 the weights may add up to
 

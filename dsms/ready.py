@@ -20,11 +20,11 @@ class ReadyOrder:
     unique: further downstream first, then plan order.
     """
 
-    def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger) -> None:
+    def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger, dynamic: bool = True) -> None:
         self.policy, self.segments = policy, segments
         self._changes = ledger.changes
         self._merges = ledger.merges
-        self._dynamic = policy.dynamic
+        self._dynamic = dynamic
         self.best = math.inf  # of a policy that does not look at backlogs: the best key of all, work or not
         self._tops: list[tuple[float, int]] = []  # a heap of (key, place) of all segments, some of old
         self._heap: list[Any] = []
@@ -33,11 +33,11 @@ class ReadyOrder:
         for order, segment in enumerate(downstream):
             segment.order = order
             segment.ranked = None
-            if not policy.dynamic:
+            if not dynamic:
                 segment.key = self._key(segment)
         if not policy.by_age:
             self._rank = self._rank_by_place  # type: ignore[method-assign]
-        if not policy.dynamic:
+        if not dynamic:
             self._tops = [(segment.key, place) for place, segment in enumerate(segments)]
             heapify(self._tops)
             self.best = self._tops[0][0]
@@ -47,11 +47,16 @@ class ReadyOrder:
         """The segment of the highest priority that has work; ties go to the oldest tuple, then further downstream."""
         if self._merges:
             self._look_up()
+        return self._best()
+
+    def _best(self) -> Segment | None:
+        """Rank what has changed; answers who is on top."""
+        concerned: dict[int, Segment] = {}  # those of several queues
         for queue in self._changes:
             queue.changed = False
             segment = queue.sole
             if segment is None:
-                self._note(queue)
+                self._note(queue, concerned)
             elif queue.oldest == NOTHING:
                 queue.count = segment.pending = 0  # exactly, whatever fractions added up to
                 segment.ranked = None
@@ -59,6 +64,8 @@ class ReadyOrder:
                 segment.pending = queue.count
                 self._rank(segment, queue.oldest)
         self._changes.clear()
+        if concerned:
+            self._rank_all(concerned)
         heap = self._heap
         while heap:
             entry = heap[0]
@@ -124,7 +131,7 @@ class ReadyOrder:
     def _rank_by_place(self, segment: Segment, oldest: float) -> None:
         """Likewise for a policy whose ties go to the first in its list."""
         if self._dynamic:
-            segment.key = -self.policy.priority(segment)
+            segment.key = self._key(segment)
         segment.ranked = entry = (segment.key, segment.index, segment.order, segment)
         heappush(self._heap, entry)
 
@@ -135,8 +142,8 @@ class ReadyOrder:
                 if merge.head(queue) != queue.headed:
                     queue.put(0, queue.oldest)
 
-    def _note(self, queue: Queue) -> None:
-        """Bring up to date the segments that take from this queue and from others, or share it."""
+    def _note(self, queue: Queue, concerned: dict[int, Segment]) -> None:
+        """Bring up to date the backlogs and heads of segments that take from this queue and others, or share it."""
         if queue.oldest == NOTHING:
             queue.count = 0
             if queue.counted == 0:
@@ -149,6 +156,11 @@ class ReadyOrder:
             segment.pending += moved
             if another:
                 segment.enter(queue)
+            concerned[segment.index] = segment
+
+    def _rank_all(self, concerned: dict[int, Segment]) -> None:
+        """Rank segments of several queues, once all of these are known."""
+        for segment in concerned.values():
             oldest = segment.start().headed
             if oldest == NOTHING:
                 segment.pending = sum(q.counted for q in segment.queues) if self._merges else 0

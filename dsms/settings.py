@@ -79,6 +79,6 @@ def _check(key: str, value: Any) -> None:
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise PlanError(f"{value!r} is not a whole number from 0", key)
     elif not is_number(value) or value < 0 or (value == 0 and key not in MAY_BE_ZERO):
-        raise PlanError(f"{value!r} is not a positive number", key)
+        raise PlanError(f"{value!r} is not {'a number from 0' if key in MAY_BE_ZERO else 'a positive number'}", key)
     elif key == "history" and value >= 1:
         raise PlanError(f"{value!r} leaves no weight for new data: a number between 0 and 1 is wanted", key)

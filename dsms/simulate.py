@@ -137,12 +137,12 @@ def simulate(
         watching: list[Observer] = [memory, turns, results, *([samples] if samples else []), *observers]
         if plan.settings.fractional:
             watching.append(amounts)
-        if trace is not None:
-            watching.append(Trace(stack.enter_context(_opened(trace))))
         chosen = policy_named(policy) if isinstance(policy, str) else policy
         stop = until if cut and until is not None else math.inf
         engine = Engine(plan, chosen, runner=runner, observers=watching, until=until, cut=stop)
         stack.callback(engine.runner.close)
+        if trace is not None:  # not before it is known that there will be a run: what stood in the file is lost
+            engine.watch(Trace(stack.enter_context(_opened(trace))))
         with _rarely_collecting():
             _drive(engine, progress)
         elapsed = stop if cut else engine.clock.now()

@@ -499,3 +499,23 @@ def test_a_path_of_100000_operators_takes_seconds_and_no_recursion():
     for shape in (path, one_piece, comb):
         assert sum(len(piece.members) for piece in latency_partitions(shape(LONG))) >= LONG - 1
     assert time.perf_counter() - started < 30
+
+
+def test_readers_of_a_shared_tuple_go_together_unless_one_does_better_alone():
+    """A and B free the tuple when both have read it: (1 − 0.3)/3; what is behind B is too slow to be taken in."""
+    a, b = Tree("A", 1, Fraction(1, 10)), Tree("B", 2, Fraction(3, 10), branches=[Tree("C", 20, 1)])
+    found = indices([a, b], memory=1, forks="shared")
+    assert found == {"A": Fraction(7, 30), "B": Fraction(7, 30), "C": Fraction(1, 20)}
+    # With results worth much, A alone yields 0.1 a unit of time, more than both together: it frees nothing and leaves.
+    worth = indices([a, b], memory=1, outputs=1000, forks="shared")
+    assert worth["A"] == 1000 * Fraction(1, 10)
+    assert worth["A"] > worth["B"]
+
+
+def test_an_operator_reached_by_two_ways_goes_by_the_one_most_of_its_tuples_come():
+    j = Tree("J", 1, Fraction(1, 2))
+    thin, wide = Tree("thin", 1, Fraction(1, 4), branches=[j]), Tree("wide", 1, 1, branches=[j, Tree("C", 4, 1)])
+    apart = [indices([tree], memory=1, forks="shared")["J"] for tree in (thin, wide)]
+    assert apart[0] != apart[1]
+    for trees in ([thin, wide], [wide, thin]):
+        assert indices(trees, memory=1, forks="shared")["J"] == apart[1]

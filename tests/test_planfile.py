@@ -323,8 +323,8 @@ def test_what_should_be_a_table_is_one(refuse: Refuse, text: str, place: str) ->
         ("slice = 0", "run.slice", "0 is not a positive number"),
         ("slice = inf", "run.slice", "inf is not a positive number"),
         ('slice = "1 s"', "run.slice", "'1 s' is not a positive number"),
-        ("until = nan", "run.until", "nan is not a positive number"),
-        ("until = -5.0", "run.until", "-5.0 is not a positive number"),
+        ("until = nan", "run.until", "nan is not a number from 0"),
+        ("until = -5.0", "run.until", "-5.0 is not a number from 0"),
         ("window = 0.0", "run.window", "0.0 is not a positive number"),
         ("history = true", "run.history", "True is not a positive number"),
         (

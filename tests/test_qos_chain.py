@@ -124,3 +124,31 @@ def test_an_operator_that_takes_no_time_but_to_start_has_a_priority_too() -> Non
     first, _ = (queue.segments[0] for queue in engine.ledger.queues)
     first.pending = 2
     assert engine.policy.priority(first) == first.slope == pytest.approx(1 / 4)
+
+
+def test_the_index_of_a_join_does_not_depend_on_the_order_of_its_streams() -> None:
+    arrivals = {"kind": "poisson", "rate": 1.0, "count": 5}
+    queries = {
+        "q": {"operators": [{"name": "J", "cost": 1, "selectivity": 0.5, "inputs": ["a", "b"]}]},
+        "p": {"from": "a", "operators": [{"name": "C", "cost": 4}]},
+    }
+    found = []
+    for names in ("ab", "ba"):
+        plan = dsms.plan_from({"streams": {name: {"arrivals": arrivals} for name in names}, "queries": queries})
+        found.append({segment.names[0]: segment.slope for segment in QosChain(gamma=0).segments(plan)})
+    assert found[0] == found[1]
+
+
+def test_a_plan_with_too_many_ways_through_it_is_refused() -> None:
+    operators: list[dict[str, object]] = [{"name": "o0", "cost": 1, "inputs": ["s"]}]
+    for i in range(20):
+        before = operators[-1]["name"]
+        operators += [{"name": f"{side}{i}", "cost": 1, "selectivity": 0.5, "inputs": [before]} for side in "lr"]
+        operators.append({"name": f"u{i}", "cost": 1, "inputs": [f"l{i}", f"r{i}"]})
+    plan = dsms.plan_from({
+        "streams": {"s": {"arrivals": {"kind": "list", "at": [0]}}}, "queries": {"q": {"operators": operators}}
+    })  # fmt: skip
+    for text in ("qos-chain", "chain", "partition-memory"):
+        with pytest.raises(dsms.PolicyError, match="draws every way through the plan"):
+            Engine(plan, policy(text))
+    assert dsms.simulate(plan, "partition-latency").admitted == 1

@@ -197,3 +197,23 @@ def test_d14_a_turn_of_one_that_is_overdue_is_no_starvation_where_the_favourite_
     assert [name for _, name in seen[-1:]] == ["a"]
     assert engine.overdue == 2
     assert engine.starvations == 0
+
+
+def test_two_inputs_that_change_while_deciding_takes_time_are_both_known_before_anything_is_ranked() -> None:
+    """What has come into b while a's tuple was being decided on must not be ranked by a's old head."""
+    table = {
+        "streams": {
+            "a": {"arrivals": {"kind": "list", "at": [0.0]}},
+            "b": {"arrivals": {"kind": "list", "at": [0.005]}},
+        },
+        "queries": {"q": {"operators": [{"name": "u", "cost": 1, "inputs": ["a", "b"]}]}},
+        "run": {"scheduling_cost": 0.01},
+    }
+    assert dsms.simulate(table, "tuple-greedy").outputs == 2
+
+
+def test_who_waits_is_not_written_down_where_nobody_asks() -> None:
+    plan = path({"cost": 0.5}, {"cost": 0.5}, at=[float(i) for i in range(500)], scheduling_cost=0.001)
+    engine = Engine(plan, policy("fas-mcq"))
+    engine.run()
+    assert len(engine._ready._line) == 0

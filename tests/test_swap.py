@@ -141,3 +141,12 @@ def test_what_was_measured_serves_the_next_policy_too() -> None:
     engine.step()
     engine.swap(policy("rr-query"))
     assert engine.ledger.queues[0].segments[0].mean_cost == 9
+
+
+def test_what_is_no_policy_is_refused_and_the_run_goes_on() -> None:
+    engine = Engine(path({"cost": 1}, at=[0, 0]), policy("mtiq"))
+    for wrong in ("chain", None):
+        with pytest.raises(dsms.PolicyError, match="a Policy is wanted"):
+            engine.swap(wrong)  # type: ignore[arg-type]
+    engine.run()
+    assert engine.ledger.held == 0

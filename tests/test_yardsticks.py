@@ -78,3 +78,8 @@ def test_of_a_policy_that_is_refused_nothing_stays() -> None:
         engine.swap(Nameless())
     engine.step()
     assert engine.clock.now() == 1  # one tuple a turn, as before
+
+
+def test_a_yardstick_is_no_candidate() -> None:
+    with pytest.raises(dsms.PolicyError, match="'mss' knows every tuple's fate"):
+        policy("adaptive:candidates=chain+mss")

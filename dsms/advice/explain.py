@@ -22,6 +22,8 @@ from dsms.settings import is_number
 
 NO_WORK = "no work"
 
+MOST_DRAWN = 10_000  # tuples before one operator, for policies that look at every one
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -70,22 +72,23 @@ def explain(
     try:
         decides = engine.policy
         segments = segments_of(engine.ledger)
-        order = ReadyOrder(decides, segments, engine.ledger)
+        dynamic = decides.by_backlog(plan)
+        order = ReadyOrder(decides, segments, engine.ledger, dynamic)
         wanted = None if backlog is None else queued(plan, engine.ledger, backlog)
-        if decides.dynamic:
+        if dynamic:
             _fill(engine, _one_each(segments, engine.ledger, decides) if wanted is None else wanted)
             order.first()
         charts = path_charts(plan, engine.statistics)
         reasons = Reasons(decides, segments, charts)
-        ranked = [s for s in segments if s.ranked is not None or not decides.dynamic]
+        ranked = [s for s in segments if s.ranked is not None or not dynamic]
         ranked.sort(key=lambda s: (s.key, s.order if decides.by_age else s.index))
-        idle = [s for s in segments if s.ranked is None and decides.dynamic]
+        idle = [s for s in segments if s.ranked is None and dynamic]
         return Explanation(
             policy if isinstance(policy, str) else policy.name,
             decides.name,
             rule(decides),
             settings(decides, plan, engine.statistics),
-            decides.dynamic,
+            dynamic,
             [Standing(s.names, -s.key + 0, *reasons.of(s)) for s in ranked] + [_idle(s) for s in idle],
             charts,
         )
@@ -210,6 +213,11 @@ def _draw(engine: Engine, queues: Mapping[Queue, float]) -> None:
     while schedule.chunk() is not None:
         pass  # the engine has drawn these already
     for queue, count in queues.items():
+        if count > MOST_DRAWN:
+            raise DsmsError(
+                f"backlog of {count:g} tuples before {queue.station.name!r}: {engine.policy.name!r} looks at each of "
+                f"them, at most {MOST_DRAWN:,} are wanted"
+            )
         producer = queue.station.inputs[queue.port]
         if not isinstance(producer, Stream):
             raise PolicyError(

@@ -29,7 +29,6 @@ READ = {
     "weight": ("weight", "weight {:.6g}"),
 }
 TUPLES = {"queues", "only", "heads"}  # who reads these looks at the tuples themselves
-YARDSTICKS = ("mss", "mss-memory", "tuple-greedy")
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def path_charts(plan: Plan, statistics: Statistics) -> list[PathChart]:
 
 def knows_the_future(policy: Policy | type[Policy]) -> bool:
     """Whether it looks at what will become of queued tuples: a yardstick, which no system could run."""
-    return policy.name in YARDSTICKS
+    return policy.clairvoyant
 
 
 def rule(policy: Policy) -> str:

@@ -65,7 +65,7 @@ class Trial:
     """One policy on all seeds."""
 
     policy: str
-    yardstick: bool  # it knows the future: a bound, not a choice
+    yardstick: bool  # it knows the future: to compare with, not to choose
     runs: list[Run]
     scores: list[float]  # J of each seed: 1 would be the best of all in everything
 
@@ -248,7 +248,8 @@ def _reasons(trials: Sequence[Trial], weights: Mapping[str, float]) -> list[str]
     bounds = [trial for trial in trials if trial.yardstick]
     if bounds:
         best = min(bounds, key=lambda trial: statistics.fmean(trial.scores))
-        said.append(f"{best.policy}, which knows the future and cannot be had, has {_figure(best.score)}.")
+        if best.score.mean is not None and first.score.mean is not None and best.score.mean < first.score.mean:
+            said.append(f"{best.policy}, which knows the future and cannot be had, has {_figure(best.score)}.")
     return said
 
 

@@ -15,7 +15,17 @@ from dsms.charts.envelope import (
     progress_chart,
     slopes,
 )
-from dsms.charts.partition import Forks, Piece, Tree, indices, latency_partitions, memory_partitions, partition, prepend
+from dsms.charts.partition import (
+    Forks,
+    Piece,
+    Tree,
+    indices,
+    latency_partitions,
+    memory_partitions,
+    partition,
+    prepend,
+    weighted_indices,
+)
 from dsms.charts.tuples import Run, TupleChart, tuple_segments
 
 __all__ = [
@@ -39,4 +49,5 @@ __all__ = [
     "progress_chart",
     "slopes",
     "tuple_segments",
+    "weighted_indices",
 ]

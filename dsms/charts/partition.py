@@ -8,7 +8,6 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Generic, Literal, NamedTuple, TypeVar, get_args
 
 from dsms.charts.envelope import rate, reach_after
@@ -105,8 +104,23 @@ def indices(
 
     Gains are as for `partition`; that the chart's unit is a tuple at the source does not matter to a slope. Forks are
     "split", "private", or "shared": there the readers of a tuple have one slope in common, by what they gain together
-    when the last of them frees it, but for those that do better by themselves and free nothing.
+    when the last of them frees it, but for those that do better by themselves and free nothing. Of an operator that is
+    reached by several ways it is that of the way most of its tuples come along: a mean would part it from the others
+    that read what it reads.
     """
+    ways = weighted_indices(trees, size=size, memory=memory, outputs=outputs, forks=forks)
+    return {member: -minus for member, (_, minus) in ways.items()}
+
+
+def weighted_indices(
+    trees: Sequence[Tree[M]],
+    *,
+    size: float = 1,
+    memory: float = 0,
+    outputs: float = 0,
+    forks: Forks = "split",
+) -> dict[M, tuple[float, float]]:
+    """The same with how much of a tuple at the source comes along that way: (so much, minus the slope)."""
     if forks == "atomic":
         raise ValueError("forks are 'atomic': there an operator starts no chart of its own; use 'shared'")
     chart = _Chart(trees, size, memory, outputs, forks)
@@ -114,7 +128,10 @@ def indices(
         chart.with_forks_shared()
     else:
         chart.with_forks_split()
-    return dict(zip(chart.members, chart.slopes, strict=True))
+    found: dict[M, tuple[float, float]] = {}
+    for member, slope, reach in zip(chart.members, chart.slopes, chart.reaches, strict=True):
+        found[member] = max((reach, -slope), found.get(member, (0, 0)))  # of equal ways the one that earns less
+    return found
 
 
 # Of a piece: minus its slope, its first operator, its time and gain, its last operator. Operators are numbered so that
@@ -136,6 +153,7 @@ class _Chart(Generic[M]):
         self.members: list[M] = []
         self.times: list[float] = []
         self.gains: list[float] = []
+        self.reaches: list[float] = []  # how much of a tuple at the source comes to each
         self.credits: list[float] = []  # of each gain, what is for freeing its input
         self.readers: list[list[int]] = [[]]  # of the source, then of each operator
         self.following: list[int] = []  # the next operator of the same piece; of a last one its own number
@@ -152,6 +170,7 @@ class _Chart(Generic[M]):
             self.times.append(reach * tree.cost)
             self.gains.append(reach * (memory * freed + outputs * results))
             self.credits.append(reach * memory * credited)
+            self.reaches.append(reach)
             self.following.append(place)
             ahead += _readers(place + 1, tree.branches, reach_after(reach, tree.selectivity), tree.size, forks)
         self.slopes: list[float] = [0] * len(self.members)  # of the first piece from each operator on
@@ -186,29 +205,24 @@ class _Chart(Generic[M]):
             for reader in readers:
                 self.slopes[reader] = -chart[0][0]
             return chart
-        alone = sorted(
-            self._taking_in(r, r, self.times[r], self.gains[r] - self.credits[r], behind[r]) for r in readers
-        )
-        time, gain = sum(piece[2] for piece in alone), sum(piece[3] for piece in alone)
-        gain += sum(self.credits[reader] for reader in readers)
+        credit = sum(self.credits[reader] for reader in readers)
+        alone = sorted(self._steepest(r, self.times[r], self.gains[r] - self.credits[r], behind[r]) for r in readers)
+        time, gain = sum(piece[2] for piece in alone), credit + sum(piece[3] for piece in alone)
         ahead = 0
         while ahead < len(alone) - 1 and -alone[ahead][0] > rate(gain, time):
-            _, first, its_time, its_gain, _ = alone[ahead]
+            _, first, its_time, its_gain = alone[ahead]
             time, gain, self.slopes[first] = time - its_time, gain - its_gain, -alone[ahead][0]
             ahead += 1
-        together = alone[ahead:]
-        for piece, after in pairwise(together):
-            self.following[piece[4]] = after[1]
-        chart = self._merged(behind, [piece[1] for piece in together])
-        entry = self._taking_in(together[0][1], together[-1][4], time, gain, chart)
-        for piece in together:
-            self.slopes[piece[1]] = -entry[0]
-        behind[together[0][1]] = [*chart, entry]
-        heapq.heapify(behind[together[0][1]])
-        chart = self._merged(behind, [*(piece[1] for piece in alone[:ahead]), together[0][1]])
-        for piece in alone[:ahead]:
-            heapq.heappush(chart, piece)
-        return chart
+        leaving, staying = [p[1] for p in alone[:ahead]], sorted(p[1] for p in alone[ahead:])
+        for reader in leaving:
+            behind[reader] = self._in_front([reader], behind[reader], -self.credits[reader])
+        together = self._in_front(
+            staying, self._merged(behind, staying), credit - sum(self.credits[r] for r in staying)
+        )
+        for reader in staying:
+            self.slopes[reader] = -together[0][0]
+        behind[staying[0]] = together
+        return self._merged(behind, [*leaving, staying[0]])
 
     def pieces(self, chart: _Heap) -> list[Piece[M]]:
         return [Piece(tuple(self._run(first)), time, gain) for _, first, time, gain, _ in sorted(chart)]
@@ -231,25 +245,30 @@ class _Chart(Generic[M]):
                     heapq.heappush(merged, entry)
         return merged
 
-    def _in_front(self, places: Sequence[int], chart: _Heap) -> _Heap:
-        """The rule of `prepend`, for a piece of these operators."""
+    def _steepest(self, place: int, time: float, gain: float, chart: _Heap) -> tuple[float, int, float, float]:
+        """What an operator would take in of the chart behind it, which is left as it is."""
+        for minus, _, more_time, more_gain, _ in sorted(chart):
+            if not -minus > rate(gain, time):
+                break
+            time, gain = time + more_time, gain + more_gain
+        return -rate(gain, time), place, time, gain
+
+    def _in_front(self, places: Sequence[int], chart: _Heap, credit: float = 0) -> _Heap:
+        """The rule of `prepend`, for a piece of these operators, credited with so much more."""
         if not places:
             return chart
         time: float = 0
-        gain: float = 0
+        gain = credit
         for place, after in zip(places, (*places[1:], places[-1]), strict=True):
             time, gain = time + self.times[place], gain + self.gains[place]
             self.following[place] = after
-        heapq.heappush(chart, self._taking_in(places[0], places[-1], time, gain, chart))
-        return chart
-
-    def _taking_in(self, first: int, last: int, time: float, gain: float, chart: _Heap) -> _Entry:
-        """A piece with what it takes in of the chart behind it."""
+        first, last = places[0], places[-1]
         while chart and -chart[0][0] > rate(gain, time):
             _, taken, more_time, more_gain, end = heapq.heappop(chart)
             time, gain = time + more_time, gain + more_gain
             self.following[last], last = taken, end
-        return -rate(gain, time), first, time, gain, last
+        heapq.heappush(chart, (-rate(gain, time), first, time, gain, last))
+        return chart
 
 
 def _readers(

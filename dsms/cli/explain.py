@@ -13,6 +13,7 @@ from dsms.advice import figures
 from dsms.advice.explain import Explanation, explain
 from dsms.advice.reasons import PathChart
 from dsms.cli.tables import cell, figure, input_names, show, table
+from dsms.errors import PolicyError
 from dsms.policies.registry import policy_names
 
 MOST = 24  # charts as text
@@ -22,7 +23,11 @@ def options(parser: argparse.ArgumentParser) -> None:
     names = ", ".join(policy_names())
     parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
     parser.add_argument(
-        "--policy", metavar="NAME[:key=value,…]", required=True, help=f"a scheduling policy. There are: {names}"
+        "--policy",
+        metavar="NAME[:key=value,…]",
+        action="append",
+        required=True,
+        help=f"a scheduling policy. There are: {names}",
     )
     parser.add_argument(
         "--backlog",
@@ -35,9 +40,11 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    if given.plot:
+    if len(given.policy) > 1:
+        raise PolicyError(f"explain shows how one policy sees the plan: give one --policy, not {len(given.policy)}")
+    if given.plot is not None:
         figures.check(given.plot)
-    found = explain(given.plan, given.policy, given.backlog)
+    found = explain(given.plan, given.policy[0], given.backlog)
     if given.plot:
         figures.draw_charts(found.charts, given.plot, f"{given.plan}: progress charts")
     if given.json:

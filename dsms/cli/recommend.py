@@ -49,7 +49,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    if given.plot:
+    if given.plot is not None:
         figures.check(given.plot)
     chosen = [name for text in given.policies for name in listed(text)] if given.policies else None
     with _progress() as tell:

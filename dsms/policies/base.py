@@ -20,12 +20,17 @@ class Policy(ABC):
     name: ClassVar[str]
     dynamic: ClassVar[bool] = True  # False: a priority depends on statistics and weights only, not on the backlog
     entered: ClassVar[bool] = True  # whether changed priorities must be entered somewhere: a ring has none
+    clairvoyant: ClassVar[bool] = False  # True: it looks at what will become of queued tuples; a yardstick
     stepwise: ClassVar[bool] = False  # True: a turn of one tuple is one operator's work on it, not all of the segment's
     by_age: bool = True  # ties go to the oldest tuple; False: to the segment first in the policy's list
 
     @abstractmethod
     def segments(self, plan: Plan) -> list[Segment]:
         """The plan cut into what is scheduled as one."""
+
+    def by_backlog(self, plan: Plan) -> bool:
+        """Whether priorities depend on backlogs, on this plan."""
+        return self.dynamic
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
         """The same by what is known now; one that overrides this is asked again when a window of statistics ends."""

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dsms.charts import Piece, Tree, memory_partitions, progress_chart
+from dsms.errors import PolicyError
 from dsms.plan import Plan, Station, Stream
 from dsms.policies.base import Policy
 from dsms.segment import Segment
 from dsms.statistics import Estimate, Statistics
+
+MOST = 200_000  # operators on all ways through a plan: what a second or two are enough for
 
 
 @dataclass
@@ -85,6 +88,28 @@ def trees(
         behind = [grown[len(plan.stations) - 1 - consumer.index] for consumer in station.consumers]
         grown.append(Tree(station, cost(known), known.selectivity, station.size, station.sink, behind))
     return grown[::-1]
+
+
+def rate_of(stream: Stream, statistics: Statistics) -> float:
+    """Tuples of a stream per unit of time, as they are known."""
+    reader = stream.consumers[0]
+    return statistics.of(reader).inflows[reader.inputs.index(stream)]
+
+
+def unfolded(plan: Plan) -> int:
+    """How many operators there are if every way through the plan is counted by itself."""
+    sizes = [1] * len(plan.stations)
+    for station in reversed(plan.stations):
+        sizes[station.index] += sum(sizes[consumer.index] for consumer in station.consumers)
+    return sum(sizes[station.index] for stream in plan.streams for station in stream.consumers)
+
+
+def require_few_ways(name: str, plan: Plan) -> None:
+    """Refuse a plan that forks and merges so often that its ways cannot be listed."""
+    if (size := unfolded(plan)) > MOST:
+        raise PolicyError(
+            f"policy {name!r} draws every way through the plan: these have {size:,} operators, at most {MOST:,}"
+        )
 
 
 def has_merge(stations: Iterable[Station]) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dsms.plan import Plan
-from dsms.policies.by_chart import ByChart, path_segments
+from dsms.policies.by_chart import ByChart, path_segments, require_few_ways
 from dsms.policies.workload import OperatorLevel
 from dsms.segment import Segment
 from dsms.statistics import Statistics
@@ -25,4 +25,5 @@ class Chain(ByChart, OperatorLevel):
     stepwise: ClassVar[bool] = True
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
+        require_few_ways(self.name, plan)
         return path_segments(plan.paths(), plan, statistics)

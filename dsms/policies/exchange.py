@@ -41,7 +41,7 @@ class Exchange(Recent):
 
     def _look(self) -> None:
         for name, outlook in forecast(self._engine, self, self._extremes, self._engine.clock.now()).items():
-            self._sums[name] = outlook.after(self._sums.get(name), 1.0)
+            self._sums[name] = outlook.after(self._sums.get(name), 0.9)
         held, waited = (min(getattr(sums, what) for sums in self._sums.values()) for what in ("held", "delays"))
         if held > 0 and waited > 0:
             before, self.rate = self.rate, held / waited

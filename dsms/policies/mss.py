@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 @dataclass
 class Mss(Policy):
     name: ClassVar[str] = "mss"
+    clairvoyant: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._charts = TupleCharts(lambda seen: seen.outputs)

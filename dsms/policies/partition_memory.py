@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from dsms.charts import memory_partitions
-from dsms.plan import Plan
-from dsms.policies.by_chart import ByChart, by_piece, has_merge, path_segments, trees
+from dsms.plan import Plan, Station
+from dsms.policies.by_chart import ByChart, by_piece, has_merge, path_segments, require_few_ways, trees
 from dsms.segment import Segment
 from dsms.statistics import Statistics
 
@@ -25,10 +25,13 @@ class PartitionForMemory(ByChart):
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
         grown, segments = trees(plan, statistics), list[Segment]()
         shared = plan.settings.buffers == "shared"
+        require_few_ways(self.name, plan)
+        paths: dict[int, list[tuple[Station, ...]]] = {}  # by their first station
+        for path in plan.paths():
+            paths.setdefault(path[0].index, []).append(path)
         for members in plan.components(streams=True):
             if has_merge(members):
-                inside = {id(station) for station in members}
-                ways = [path for path in plan.paths() if id(path[0]) in inside]
+                ways = [path for station in members for path in paths.get(station.index, ())]
                 segments += path_segments(ways, plan, statistics)
                 continue
             (stream,) = {id(s.inputs[0]): s.inputs[0] for s in members if s.depth == 1}.values()

@@ -12,7 +12,7 @@ results expected of it when either is cared for alone (`exchange.py`): a percent
 says. A weight on the output rate moves nothing, as over any length of time that is the same for all who do not idle;
 but where memory has no weight, γ is large. On forks the index is that of the steepest chart of everything behind the
 operator, as in chart partitioning: readers of a shared tuple go together, as the last of them frees it, but for those
-that do better alone; a join's figures are means over its inputs, as in Chain. Where a run has a start-up cost, the
+that do better alone; a join goes by the way that most of its tuples come. Where a run has a start-up cost, the
 index counts for less the more of the turn that would be.
 """
 
@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from dsms.charts import Forks, indices
+from dsms.charts import Forks, weighted_indices
 from dsms.errors import PolicyError
-from dsms.plan import Plan, Station
+from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.policies.by_chart import ByChart, steep, trees
+from dsms.policies.by_chart import ByChart, rate_of, require_few_ways, steep, trees
 from dsms.policies.exchange import Exchange, guess
 from dsms.policies.fifo import Fifo
 from dsms.policies.mtiq import MostTuplesInQueue
@@ -46,7 +46,7 @@ VAST = 1e9  # gamma where memory does not count at all
 @dataclass
 class QosChain(ByChart, OperatorLevel):
     name: ClassVar[str] = "qos-chain"
-    dynamic: ClassVar[bool] = True
+    dynamic: ClassVar[bool] = True  # where there are start-ups
 
     gamma: float | None = None  # None: by these weights, and these by the plan's QoS
     memory: float | None = None
@@ -61,7 +61,11 @@ class QosChain(ByChart, OperatorLevel):
         if any(not 0 <= weight <= 1 for weight in weights) or (weights and not math.isclose(sum(weights), 1)):
             raise PolicyError(f"qos-chain: the weights are {weights}: numbers from 0 that sum to 1 are wanted")
         self._exchange: Exchange | None = None
+        self._known: float | None = None  # the rate as it was when another took over
         self._engine: Engine | None = None
+
+    def by_backlog(self, plan: Plan) -> bool:
+        return any(station.operator.startup for station in plan.stations)
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
         index = self._indices(plan, statistics, self.rated(plan, statistics))
@@ -85,7 +89,7 @@ class QosChain(ByChart, OperatorLevel):
         memory, delay = self._weights(plan)
         if not memory:
             return VAST
-        known = self._exchange.rate if self._exchange is not None else None
+        known = self._known if self._exchange is None or self._exchange.rate is None else self._exchange.rate
         return min(VAST, delay / memory * (guess(plan, statistics) if known is None else known))
 
     def begin(self, engine: Engine) -> Policy:
@@ -93,7 +97,7 @@ class QosChain(ByChart, OperatorLevel):
         self._engine = engine
         if self.gamma is None:
             extremes: dict[str, Callable[[], Policy]] = {f"{g:g}": partial(QosChain, gamma=g) for g in (0.0, VAST)}
-            if any(station.operator.startup for station in engine.plan.stations):
+            if self.by_backlog(engine.plan):
                 extremes |= {"fifo": Fifo, "mtiq": MostTuplesInQueue}  # with start-ups large batches may do better
             self._exchange = Exchange(extremes, lambda: all(self._weights(engine.plan)))
             engine.watch(self._exchange)
@@ -102,7 +106,7 @@ class QosChain(ByChart, OperatorLevel):
     def end(self, engine: Engine) -> None:
         if self._exchange is not None:
             engine.unwatch(self._exchange)
-            self._exchange = None
+            self._known, self._exchange = self._exchange.rate or self._known, None
 
     def tried(self, engine: Engine) -> Policy:
         return QosChain(self.ratio, self.threshold, self.rated(engine.plan, engine.statistics))
@@ -111,16 +115,21 @@ class QosChain(ByChart, OperatorLevel):
         """Of memory and of delay."""
         if self.memory is None and self.delay is None and self.rate is None:
             qos = self._engine.qos if self._engine else plan.qos or DEFAULT
-            return qos.weight_of("memory"), qos.weight_of("delay")
+            # A tuple's age is the time it is held: by Little's law, memory.
+            return qos.weight_of("memory") + qos.weight_of("age"), qos.weight_of("delay")
         return self.memory or 0.0, self.delay or 0.0
 
     def _indices(self, plan: Plan, statistics: Statistics, gamma: float) -> dict[int, float]:
+        require_few_ways(self.name, plan)
         grown = trees(plan, statistics, lambda known: known.each or known.cost)
         for tree in grown:
             tree.size = 1  # what is asked for is few tuples, not few bytes
         forks: Forks = "shared" if plan.settings.buffers == "shared" else "private"
-        found: dict[Station, float] = {}
+        found: dict[int, tuple[float, float]] = {}
         for stream in plan.streams:
             roots = [grown[station.index] for station in stream.consumers]
-            found |= indices(roots, memory=1, outputs=gamma, forks=forks)
-        return {station.index: slope for station, slope in found.items()}
+            ways = weighted_indices(roots, memory=1, outputs=gamma, forks=forks)
+            for station, (weight, minus) in ways.items():
+                way = rate_of(stream, statistics) * weight, minus
+                found[station.index] = max(way, found.get(station.index, way))
+        return {index: -minus for index, (_, minus) in found.items()}

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @dataclass
 class TupleGreedy(Policy):
     name: ClassVar[str] = "tuple-greedy"
+    clairvoyant: ClassVar[bool] = True
 
     goal: str = "latency"  # or "memory"
 

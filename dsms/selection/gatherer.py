@@ -263,7 +263,7 @@ class Gatherer(Observer):
         asked: dict[int, float] = {}
         for queue in engine.ledger.queues:
             for segment in queue.segments:
-                if segment.pending > 0 or not engine.policy.dynamic:
+                if segment.pending > 0 or not engine.policy.by_backlog(engine.plan):
                     if segment.serial not in asked:
                         asked[segment.serial] = engine.policy.priority(segment)
                     place = queue.station.index

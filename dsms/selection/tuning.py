@@ -88,7 +88,10 @@ def candidates(given: Candidates) -> list[Policy]:
                 "adaptive: candidates: 'adaptive' cannot be chosen by itself: name those it chooses among"
             )
         try:
-            found.append(policy_named(entry.strip()) if isinstance(entry, str) else entry)
+            policy = policy_named(entry.strip()) if isinstance(entry, str) else entry
         except PolicyError as error:
             raise PolicyError(f"adaptive: candidates: {error}") from None
+        if policy.clairvoyant:
+            raise PolicyError(f"adaptive: candidates: {policy.name!r} knows every tuple's fate: a yardstick, no choice")
+        found.append(policy)
     return found
