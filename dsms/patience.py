@@ -41,7 +41,7 @@ class PatientOrder(ReadyOrder):
         if self._merges:
             self._look_up()  # what is freed by something upstream begins to wait too
         changed = {s.serial: s for queue in self._changes for s in queue.segments}
-        first = self._best()
+        first = self.first()
         self.operations = 0
         for serial, segment in changed.items():
             if segment.ranked is None:

@@ -24,6 +24,7 @@ class ReadyOrder:
         self.policy, self.segments = policy, segments
         self._changes = ledger.changes
         self._merges = ledger.merges
+        self._concerned: dict[int, Segment] = {}  # segments of several queues, one of which has changed
         self._dynamic = dynamic
         self.best = math.inf  # of a policy that does not look at backlogs: the best key of all, work or not
         self._tops: list[tuple[float, int]] = []  # a heap of (key, place) of all segments, some of old
@@ -47,16 +48,11 @@ class ReadyOrder:
         """The segment of the highest priority that has work; ties go to the oldest tuple, then further downstream."""
         if self._merges:
             self._look_up()
-        return self._best()
-
-    def _best(self) -> Segment | None:
-        """Rank what has changed; answers who is on top."""
-        concerned: dict[int, Segment] = {}  # those of several queues
         for queue in self._changes:
             queue.changed = False
             segment = queue.sole
             if segment is None:
-                self._note(queue, concerned)
+                self._note(queue)
             elif queue.oldest == NOTHING:
                 queue.count = segment.pending = 0  # exactly, whatever fractions added up to
                 segment.ranked = None
@@ -64,8 +60,8 @@ class ReadyOrder:
                 segment.pending = queue.count
                 self._rank(segment, queue.oldest)
         self._changes.clear()
-        if concerned:
-            self._rank_all(concerned)
+        if self._concerned:
+            self._rank_concerned()
         heap = self._heap
         while heap:
             entry = heap[0]
@@ -142,7 +138,7 @@ class ReadyOrder:
                 if merge.head(queue) != queue.headed:
                     queue.put(0, queue.oldest)
 
-    def _note(self, queue: Queue, concerned: dict[int, Segment]) -> None:
+    def _note(self, queue: Queue) -> None:
         """Bring up to date the backlogs and heads of segments that take from this queue and others, or share it."""
         if queue.oldest == NOTHING:
             queue.count = 0
@@ -156,14 +152,15 @@ class ReadyOrder:
             segment.pending += moved
             if another:
                 segment.enter(queue)
-            concerned[segment.index] = segment
+            self._concerned[segment.index] = segment
 
-    def _rank_all(self, concerned: dict[int, Segment]) -> None:
-        """Rank segments of several queues, once all of these are known."""
-        for segment in concerned.values():
+    def _rank_concerned(self) -> None:
+        """Rank segments of several queues, now that all of these are known."""
+        for segment in self._concerned.values():
             oldest = segment.start().headed
             if oldest == NOTHING:
                 segment.pending = sum(q.counted for q in segment.queues) if self._merges else 0
                 segment.ranked = None
             else:
                 self._rank(segment, oldest)
+        self._concerned.clear()

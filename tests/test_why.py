@@ -41,7 +41,7 @@ def test_the_highest_priority_is_chosen():
     assert names(found) == [("o1", pytest.approx(0.8), True), ("o2", pytest.approx(0.2), False)]
     assert [c.pending for c in found.candidates] == pytest.approx([1, 0.4])
     assert [c.oldest for c in found.candidates] == [2, 0]
-    assert found.candidates[1].inputs == pytest.approx({"selectivity": 0, "cost": 5, "freed": 1, "slope": 0.2})
+    assert found.candidates[1].inputs == pytest.approx({"selectivity": 0, "cost": 5, "slope": 0.2})
     assert found.idle == []
 
 
@@ -163,8 +163,8 @@ def test_the_command_prints_it_below_the_table(capsys):
     assert "The decision of chain in force at 2.5:" in lines
     assert "number 3 of the run, made at 2, its turn until 3." in lines
     assert "Chosen: o1: the highest priority." in lines
-    assert any(line.startswith("► o1 0.8 1 #2 0.2 1 0.8") for line in lines)
-    assert any(line.startswith("o2 0.2 0.4 #0 0 5 1") for line in lines)
+    assert any(line.startswith("► o1 0.8 1 #2 0.2 1 1 − 0.2") for line in lines)
+    assert any(line.startswith("o2 0.2 0.4 #0 0 5 0.2 − 0") for line in lines)
 
 
 def test_the_command_says_it_in_json(capsys):

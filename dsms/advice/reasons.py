@@ -14,7 +14,7 @@ from dsms.foresight import head
 from dsms.ledger import NOTHING
 from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.policies.by_chart import path_chart
+from dsms.policies.by_chart import path_chart, unfolded
 from dsms.policies.registry import parameters
 from dsms.segment import Segment
 from dsms.statistics import Statistics
@@ -28,6 +28,7 @@ READ = {
     "mean_cost": ("cost", "takes {:.6g}"),
     "weight": ("weight", "weight {:.6g}"),
 }
+MOST_DRAWN = 10_000  # operators on all ways through a plan
 TUPLES = {"queues", "only", "heads"}  # who reads these looks at the tuples themselves
 
 
@@ -49,9 +50,9 @@ class PathChart:
 
 
 def path_charts(plan: Plan, statistics: Statistics) -> list[PathChart]:
-    """The charts of all ways through the plan as it is known."""
+    """The charts of all ways through the plan as it is known; none where these are too many to look at."""
     found = []
-    for path in plan.paths():
+    for path in plan.paths() if unfolded(plan) <= MOST_DRAWN else ():
         points, names = path_chart(path, plan, statistics), [station.name for station in path]
         envelope = lower_envelope(points)
         found.append(
@@ -117,7 +118,7 @@ class Reasons:
         inputs = {name: getattr(segment, key) for key, (name, _) in READ.items() if key in read}
         words = [text.format(getattr(segment, key)) for key, (_, text) in READ.items() if key in read]
         if "slope" in read:
-            inputs |= {READ[key][0]: getattr(segment, key) for key in ("selectivity", "mean_cost", "freed")}
+            inputs |= {READ[key][0]: getattr(segment, key) for key in ("selectivity", "mean_cost")}
             inputs["slope"] = segment.slope
             words.append(self._slope(segment))
         if "index" in read:

@@ -29,7 +29,7 @@ from dsms.errors import PolicyError
 from dsms.plan import Plan
 from dsms.policies.base import Policy
 from dsms.policies.by_chart import ByChart, rate_of, require_few_ways, steep, trees
-from dsms.policies.exchange import Exchange, guess
+from dsms.policies.exchange import Exchange, guess, results_expected
 from dsms.policies.fifo import Fifo
 from dsms.policies.mtiq import MostTuplesInQueue
 from dsms.policies.workload import OperatorLevel
@@ -68,7 +68,9 @@ class QosChain(ByChart, OperatorLevel):
         return any(station.operator.startup for station in plan.stations)
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
-        index = self._indices(plan, statistics, self.rated(plan, statistics))
+        gamma, expected = self.rated(plan, statistics), results_expected(plan, statistics)
+        self._stakes = [(gamma, results) for results in expected]
+        index = self._indices(plan, statistics, gamma)
         return [steep((station,), index[station.index]) for station in plan.stations]
 
     def priority(self, segment: Segment) -> float:
@@ -81,6 +83,11 @@ class QosChain(ByChart, OperatorLevel):
         work = min(segment.pending * segment.next_cost, tuples * segment.next_cost, time)
         useful = work / (work + startup)
         return segment.slope * useful**2 if segment.slope > 0 else segment.slope / useful**2
+
+    def reasons(self, segment: Segment) -> dict[str, float]:
+        """What a priority was made of, for those who ask."""
+        gamma, results = self._stakes[segment.stations[0].index]
+        return {"index": segment.slope, "gamma": gamma, "results": results, "cost": segment.next_cost}
 
     def rated(self, plan: Plan, statistics: Statistics) -> float:
         """γ as things stand: how many waiting tuples a waiting result counts as."""
