@@ -215,7 +215,8 @@ class Choices(Observer):
                     continue  # a join or union that waits for an older tuple
                 start = min(takes, key=lambda q: (q.oldest, -q.station.index))
                 first = segment.stations[0]
-                place = (start.oldest, -first.depth, first.index, segment.index)
+                by_age = self.engine.policy.by_age
+                place = (start.oldest, -first.depth, first.index, segment.index) if by_age else (segment.index,)
                 ready.append((-self.engine.policy.priority(segment), place, segment, start))
         _, _, chosen, start = min(ready, key=lambda entry: entry[:2])
         self.wanted = (chosen, start)
