@@ -16,7 +16,15 @@ pytestmark = pytest.mark.ray
 
 @pytest.mark.parametrize(
     ("plan", "policy"),
-    [("chain-example", "greedy"), ("chain-example", "fifo"), ("fork", "mtiq"), ("fork", "rr-query"), ("fork", "rr")],
+    [
+        ("chain-example", "greedy"),
+        ("chain-example", "fifo"),
+        ("fork", "mtiq"),
+        ("fork", "rr-query"),
+        ("fork", "rr"),
+        ("fork", "partition-latency"),
+        ("fork", "qos-chain"),
+    ],
 )
 def test_actors_take_the_turns_that_dsms_sim_takes(ray_cluster, plans, tmp_path, plan, policy):
     inline = dsms.simulate(plans / f"{plan}.toml", policy, trace=tmp_path / "inline.jsonl")
