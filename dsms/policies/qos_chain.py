@@ -10,10 +10,10 @@ and the ready operator with the highest index runs. γ = 0 is Chain on what rema
 highest output rate. γ = (w_D/Q)/(w_M/M) by the QoS weights of delay and memory, where M is what is queued and Q the
 results expected of it when either is cared for alone (`exchange.py`): a percent of either is then worth what its weight
 says. A weight on the output rate moves nothing, as over any length of time that is the same for all who do not idle,
-start-ups apart; but where memory has no weight, γ is large. On forks the index is that of the steepest chart of everything behind the
-operator, as in chart partitioning: readers of a shared tuple go together, as the last of them frees it, but for those
-that do better alone; a join goes by the way that most of its tuples come. Where a run has a start-up cost, the
-index counts for less the more of the turn that would be.
+start-ups apart; but where memory has no weight, γ is large. On forks the index is that of the steepest chart of
+everything behind the operator, as in chart partitioning: readers of a shared tuple go together, as the last of them
+frees it, but for those that do better alone; a join goes by the way that most of its tuples come. Where a run has a
+start-up cost, the index counts for less the more of the turn that would be.
 """
 
 from __future__ import annotations
