@@ -240,7 +240,8 @@ def _reasons(trials: Sequence[Trial], weights: Mapping[str, float]) -> list[str]
         f"{first.policy} has the lowest J, {_figure(first.score)} over {several}, for {_weighed(weights)}; "
         "J = 1 would be the best of all in everything at once."
     ]
-    prices = [price for name in weights if weights[name] and (price := _price(first, choices, METRICS[name]))]
+    asked = [name for name in METRICS if weights.get(name) or name in ("memory", "delay")]  # these two are never free
+    prices = [price for name in asked if (price := _price(first, choices, METRICS[name]))]
     if prices:
         said.append(f"What that costs: {'; '.join(prices)}.")
     if len(choices) > 1:
