@@ -49,6 +49,7 @@ EXPRESSIONS = {
     "difference": Difference(R, Stream("s", "ab"), "a"),
     "of a join": Difference(RS, U, "c"),
     "of two streams at once": Difference(RS, T, "ac"),
+    "of what both have": Difference(RS, Stream("t", "bd"), "b"),
     "inside": Join(Difference(S, U, "c"), R, "b"),
     "twice": Difference(Difference(RS, T, "a"), U, "c"),
     "joined after": Join(Difference(RS, U, "c"), T, "ac"),
@@ -160,6 +161,7 @@ def test_every_order_with_every_choice_of_windows_means_the_query(expression):
     ("bushy", (), "r: ->(w_r), join[b](w_s), join[a,c](w_t), join[c](w_u), ->(w_out)"),
     ("deeper", (), "u: ->(w_u), join[c](w_t), join[c](w_s), join[a,b](w_r), ->(w_out)"),
     ("of two streams at once", ("rs",), "t: ->(w_t), -right[a,c](w_rs), ->(w_out)"),
+    ("of what both have", (), "t: ->(w_t), -right[b](w_s), join[b](w_r), ->(w_out)"),
     ("inside", (), "r: ->(w_r), join[b](w_s), -left[c](w_u), ->(w_out)"),
     ("of a composite", ("rs", "tu"), "t: ->(w_t), join[c](w_u), ->(w_tu), -right[a,c](w_rs), ->(w_out)"),
 ])  # fmt: skip
@@ -176,6 +178,8 @@ def test_a_result_that_has_to_be_stored_is_named():
         translate(EXPRESSIONS["of two streams at once"])
     with pytest.raises(PlanError, match="store 'tu'"):
         translate(EXPRESSIONS["of a composite"], ["rs"])
+    with pytest.raises(PlanError, match="store 'tu'"):
+        next(orders(EXPRESSIONS["of a composite"], "t", ["rs"]))
 
 
 def test_nothing_is_joined_before_there_is_an_attribute_to_join_on():
@@ -191,6 +195,7 @@ def test_nothing_is_joined_before_there_is_an_attribute_to_join_on():
     (lambda: Join(R, R, "ab"), r"has \['r'\] twice"),
     (lambda: Join(Join(R, S, "b"), Stream("rs", "ab"), "ab"), r"has \['rs'\] twice"),
     (lambda: Stream("out", "a"), "'out'"),
+    (lambda: Join(Join(Stream("o", "a"), Stream("u", "a"), "a"), Stream("t", "a"), "a"), r"has \['out'\] twice"),
     (lambda: Stream("r", ""), "needs attributes"),
     (lambda: translate(RS, ["sr"]), "no result 'sr' to store.*there are none"),
     (lambda: list(orders(RS, "q")), r"no stream 'q'.*\['r', 's'\]"),
@@ -353,7 +358,7 @@ def test_an_operation_that_puts_out_nothing_ends_its_item():
     ended = graph.complete(Node(0, 1), empty=True)
     assert ended.chains == ((Node(1, 3), Node(1, 4), Node(1, 5)),)
     assert ended.waits == 0 < graph.complete(Node(0, 1)).waits
-    assert ended.arrive("r").chains[-1][0].item == 2
+    assert [chain[0].item for chain in ended.arrive("r").arrive("r").chains] == [1, 2, 3]
 
 
 def interleaved(expression, matrix_of, chance, stored=()):
