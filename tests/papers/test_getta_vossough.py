@@ -1,0 +1,115 @@
+"""Getta, Vossough: the examples of translation, of cost, of conflicts and of the scheduling graph."""
+
+from __future__ import annotations
+
+import pytest
+
+from dsms.dataflow import (
+    Cost,
+    Difference,
+    Join,
+    SchedulingGraph,
+    Stream,
+    best_order,
+    conflict_matrix,
+    duration,
+    orders,
+    pairs,
+    plans,
+    translate,
+)
+
+THREE = Join(Join(Stream("r", "ab"), Stream("s", "bc"), "b"), Stream("t", "ac"), "ac")
+WITHOUT = Difference(Join(Stream("r", "ab"), Stream("s", "bc"), "b"), Stream("t", "cd"), "c")
+DIFFERENCE = Difference(Stream("r", "x"), Stream("s", "x"), "x")
+
+
+def printed(flows):
+    return [str(flow) for flow in flows]
+
+
+def test_three_way_join_without_intermediate_window():
+    """t's attributes are printed the other way round in the paper: t(ac) meets s(bc) on c, then r(ab) on a and b."""
+    assert printed(translate(THREE)) == [
+        "r: ->(w_r), join[b](w_s), join[a,c](w_t), ->(w_out)",
+        "s: ->(w_s), join[b](w_r), join[a,c](w_t), ->(w_out)",
+        "t: ->(w_t), join[c](w_s), join[a,b](w_r), ->(w_out)",
+    ]
+
+
+def test_three_way_join_with_intermediate_window():
+    assert printed(translate(THREE, ["rs"])) == [
+        "r: ->(w_r), join[b](w_s), ->(w_rs), join[a,c](w_t), ->(w_out)",
+        "s: ->(w_s), join[b](w_r), ->(w_rs), join[a,c](w_t), ->(w_out)",
+        "t: ->(w_t), join[a,c](w_rs), ->(w_out)",
+    ]
+
+
+def test_three_way_join_has_two_orders_a_stream_and_eight_plans():
+    found = {flow for stream in "rst" for flow in orders(THREE, stream)}
+    assert {str(flow) for flow in found if flow.stream != "t"} == {
+        "r: ->(w_r), join[b](w_s), join[a,c](w_t), ->(w_out)",
+        "r: ->(w_r), join[a](w_t), join[b,c](w_s), ->(w_out)",
+        "s: ->(w_s), join[b](w_r), join[a,c](w_t), ->(w_out)",
+        "s: ->(w_s), join[c](w_t), join[a,b](w_r), ->(w_out)",
+    }
+    assert len(found) == 6
+    assert len(set(plans(THREE))) == 8
+
+
+def test_difference():
+    assert printed(translate(DIFFERENCE)) == [
+        "r: ->(w_r), -left[x](w_s), ->(w_out)",
+        "s: ->(w_s), -right[x](w_r), ->(w_out)",
+    ]
+
+
+def test_join_and_difference():
+    assert printed(translate(WITHOUT)) == [
+        "r: ->(w_r), join[b](w_s), -left[c](w_t), ->(w_out)",
+        "s: ->(w_s), join[b](w_r), -left[c](w_t), ->(w_out)",
+        "t: ->(w_t), -right[c](w_s), join[b](w_r), ->(w_out)",
+    ]
+
+
+@pytest.mark.parametrize("mode", ["block", "item"])
+def test_the_difference_comes_first_as_it_never_puts_out_more_than_it_gets(mode):
+    """Of r it cannot: r has no c."""
+    costs = {"record": Cost(1), "join": Cost(2, 3), "left": Cost(2, 0.5), "right": Cost(2, 2)}
+    best = [best_order(orders(WITHOUT, stream), lambda operation: costs[operation.kind], mode) for stream in "rs"]
+    assert printed(best) == [
+        "r: ->(w_r), join[b](w_s), -left[c](w_t), ->(w_out)",
+        "s: ->(w_s), -left[c](w_t), join[b](w_r), ->(w_out)",
+    ]
+
+
+@pytest.mark.parametrize(("mode", "expected"), [("block", 23), ("item", 14.5)])
+def test_time_of_an_expression(mode, expected):
+    assert duration([Cost(1, 2), Cost(2, 3), Cost(3)], mode) == expected
+
+
+def test_conflicts_of_the_difference_as_printed():
+    matrix = conflict_matrix(translate(DIFFERENCE), checked=False)
+    assert pairs(matrix) == [(1, 5), (2, 4), (3, 6)]
+    assert all(matrix[i][i] for i in range(6))
+
+
+def test_conflicts_of_the_difference_that_looks_for_equals_in_its_own_window():
+    assert pairs(conflict_matrix(translate(DIFFERENCE))) == [(1, 5), (2, 4), (3, 6), (4, 5)]
+
+
+@pytest.mark.parametrize(("items", "timestamps", "checked", "expected"), [
+    ("rsr", False, False, 9),
+    ("rsr", False, True, 9),
+    ("ss", False, False, 3),
+    ("ss", False, True, 5),
+    ("rsr", True, True, 5),
+    ("ss", True, True, 3),
+])  # fmt: skip
+def test_dashed_edges_of_pending_items(items, timestamps, checked, expected):
+    plan = translate(DIFFERENCE)
+    graph = SchedulingGraph.of(plan, conflict_matrix(plan, timestamps=timestamps, checked=checked))
+    for item in items:
+        graph = graph.arrive(item)
+    assert graph.waits == expected
+    assert len(graph.solid) == 2 * len(items)
