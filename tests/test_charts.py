@@ -125,10 +125,10 @@ def test_c6_a_delta_is_the_highest_the_steps_get_above_their_segment(points):
         itertools.pairwise(lower_envelope(points)), deltas(points, lower_envelope(points)), strict=True
     ):
         (t, s), (u, r) = points[a], points[b]
-        line = lambda at: s + (r - s) * (at - t) / (u - t)  # noqa: B023, E731
         fine = [points[i][0] + (points[i + 1][0] - points[i][0]) * k / 8 for i in range(a, b) for k in range(9)]
         size = [points[i][1] for i in range(a, b) for _ in range(9)]
-        assert found == max(held - line(at) for at, held in zip(fine, size, strict=True))
+        line = [s + (r - s) * (at - t) / (u - t) for at in fine]
+        assert found == max(held - below for below, held in zip(line, size, strict=True))
 
 
 # --- partitions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ FOUR = ("fifo", "rr", "greedy", "mtiq")
 
 
 def candidates(*names: str) -> Mapping[str, Callable[[], Policy]]:
-    return {name: lambda name=name: policy(name) for name in names}  # type: ignore[misc]
+    return {name: partial(policy, name) for name in names}
 
 
 def watched(plan: Plan, name: str = "fifo", keep: int = 4096) -> tuple[Engine, Recent]:
