@@ -17,7 +17,7 @@ class ReadyOrder:
     """A heap of the segments with work; only those whose state has changed are ranked anew.
 
     An entry is (−priority, sequence number of the oldest tuple, order, segment); the least runs first. `order` is
-    unique: further downstream first, then plan order.
+    unique: further downstream first, then plan order. Where a policy's ties do not go by age, the second is its place.
     """
 
     def __init__(self, policy: Policy, segments: Sequence[Segment], ledger: Ledger, dynamic: bool = True) -> None:
@@ -25,7 +25,7 @@ class ReadyOrder:
         self._changes = ledger.changes
         self._merges = ledger.merges
         self._concerned: dict[int, Segment] = {}  # segments of several queues, one of which has changed
-        self._dynamic = dynamic
+        self._dynamic, self._by_age = dynamic, policy.by_age
         self.best = math.inf  # of a policy that does not look at backlogs: the best key of all, work or not
         self._tops: list[tuple[float, int]] = []  # a heap of (key, place) of all segments, some of old
         self._heap: list[Any] = []
@@ -36,8 +36,6 @@ class ReadyOrder:
             segment.ranked = None
             if not dynamic:
                 segment.key = self._key(segment)
-        if not policy.by_age:
-            self._rank = self._rank_by_place  # type: ignore[method-assign]
         if not dynamic:
             self._tops = [(segment.key, place) for place, segment in enumerate(segments)]
             heapify(self._tops)
@@ -117,19 +115,12 @@ class ReadyOrder:
                 raise self._unranked(segment)
         elif old is not None and old[1] == oldest:
             return  # its head is the same, so is its rank
-        segment.ranked = entry = (segment.key, oldest, segment.order, segment)
+        segment.ranked = entry = (segment.key, oldest if self._by_age else segment.index, segment.order, segment)
         heap = self._heap
         if heap and heap[0] is old:
             heapreplace(heap, entry)  # the segment that ran last is still on top
         else:
             heappush(heap, entry)
-
-    def _rank_by_place(self, segment: Segment, oldest: float) -> None:
-        """Likewise for a policy whose ties go to the first in its list."""
-        if self._dynamic:
-            segment.key = self._key(segment)
-        segment.ranked = entry = (segment.key, segment.index, segment.order, segment)
-        heappush(self._heap, entry)
 
     def _look_up(self) -> None:
         """Where the oldest of several inputs goes first: which of them that is may depend on queues far above."""

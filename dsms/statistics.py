@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from dsms.observers import Observer
-from dsms.plan import Plan, Station
+from dsms.plan import Plan, Station, Stream
 from dsms.runners.base import Step
 from dsms.segment import Segment
 
@@ -62,6 +62,20 @@ class Statistics(Observer):
 
     def of(self, station: Station) -> Estimate:
         return self._estimates[station.index]
+
+    def rate(self, stream: Stream) -> float:
+        """Tuples of a stream per unit of time; 0 of one that nobody reads."""
+        for station in stream.consumers:
+            return self.of(station).inflows[station.inputs.index(stream)]
+        return 0.0
+
+    def results(self) -> list[float]:
+        """By station, how many results may be expected of a tuple before it."""
+        expected = [0.0] * len(self._plan.stations)
+        for station in reversed(self._plan.stations):
+            passed = float(station.sink) + sum(expected[consumer.index] for consumer in station.consumers)
+            expected[station.index] = self.of(station).selectivity * passed
+        return expected
 
     def flow(self, rates: Sequence[float]) -> None:
         """Let streams come at these rates: what that makes of each input further down.

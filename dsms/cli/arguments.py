@@ -1,4 +1,4 @@
-"""What people type after an option: numbers, checked."""
+"""What commands ask for in common: a plan and policies; and numbers, checked."""
 
 from __future__ import annotations
 
@@ -6,7 +6,16 @@ import argparse
 import math
 from typing import TypeVar
 
+from dsms.policies.registry import policy_names
+
 Number = TypeVar("Number", int, float)
+
+
+def plan_and_policy(parser: argparse.ArgumentParser, about: str, required: bool = False) -> None:
+    """A plan, and policies by their names."""
+    there_are = f"{about}. There are: {', '.join(policy_names())}"
+    parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
+    parser.add_argument("--policy", metavar="NAME[:key=value,…]", action="append", required=required, help=there_are)
 
 
 def number(text: str) -> float:

@@ -12,23 +12,15 @@ import json
 from dsms.advice import figures
 from dsms.advice.explain import Explanation, explain
 from dsms.advice.reasons import PathChart
+from dsms.cli.arguments import plan_and_policy
 from dsms.cli.tables import cell, figure, input_names, show, table
 from dsms.errors import PolicyError
-from dsms.policies.registry import policy_names
 
 MOST = 24  # charts as text
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    names = ", ".join(policy_names())
-    parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
-    parser.add_argument(
-        "--policy",
-        metavar="NAME[:key=value,…]",
-        action="append",
-        required=True,
-        help=f"a scheduling policy. There are: {names}",
-    )
+    plan_and_policy(parser, "a scheduling policy", required=True)
     parser.add_argument(
         "--backlog",
         metavar="NAME=COUNT,…",

@@ -21,14 +21,14 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dsms.advice.why import Decision, why
-from dsms.cli.arguments import number, positive, whole
+from dsms.cli.arguments import number, plan_and_policy, positive, whole
 from dsms.cli.tables import cell, figure, show, table
 from dsms.cli.why import show_decision
 from dsms.engine import RunnerFactory
 from dsms.errors import DsmsError, PolicyError, existing
 from dsms.plan import Plan
 from dsms.planfile import read_plan
-from dsms.policies.registry import policy_named, policy_names
+from dsms.policies.registry import policy_named
 from dsms.simulate import Run, simulate
 
 DEFAULT = ("fifo",)
@@ -36,14 +36,7 @@ COLUMNS = ("memory max", "mean", "latency", "p99", "stale", "wait", "results", "
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    names = ", ".join(policy_names())
-    parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
-    parser.add_argument(
-        "--policy",
-        metavar="NAME[:key=value,…]",
-        action="append",
-        help=f"a scheduling policy, as in rr:tuples=30; repeat to compare (default: fifo). There are: {names}",
-    )
+    plan_and_policy(parser, "a scheduling policy, as in rr:tuples=30; repeat to compare (default: fifo)")
     parser.add_argument("--until", type=number, metavar="T", help="arrivals after T are not admitted")
     parser.add_argument("--cut", action="store_true", help="stop at T instead of draining the queues")
     parser.add_argument("--seed", type=whole, metavar="N", help="draw arrivals and fates anew")

@@ -90,12 +90,6 @@ def trees(
     return grown[::-1]
 
 
-def rate_of(stream: Stream, statistics: Statistics) -> float:
-    """Tuples of a stream per unit of time, as they are known."""
-    reader = stream.consumers[0]
-    return statistics.of(reader).inflows[reader.inputs.index(stream)]
-
-
 def unfolded(plan: Plan) -> int:
     """How many operators there are if every way through the plan is counted by itself."""
     sizes = [1] * len(plan.stations)

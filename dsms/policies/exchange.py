@@ -49,22 +49,12 @@ class Exchange(Recent):
                 self._engine.recut()
 
 
-def results_expected(plan: Plan, statistics: Statistics) -> list[float]:
-    """By station, how many results may be expected of a tuple before it."""
-    expected = [0.0] * len(plan.stations)
-    for station in reversed(plan.stations):
-        passed = float(station.sink) + sum(expected[consumer.index] for consumer in station.consumers)
-        expected[station.index] = statistics.of(station).selectivity * passed
-    return expected
-
-
 def guess(plan: Plan, statistics: Statistics) -> float:
     """The rate where all that waits has just arrived."""
-    expected = results_expected(plan, statistics)
+    expected = statistics.results()
     held = results = 0.0
     for stream in plan.streams:
         for station in stream.consumers:
-            inflow = statistics.of(station).inflows[station.inputs.index(stream)]
-            held += inflow
-            results += inflow * expected[station.index]
+            held += statistics.rate(stream)
+            results += statistics.rate(stream) * expected[station.index]
     return held / max(results, 1e-9)

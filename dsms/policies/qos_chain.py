@@ -28,8 +28,8 @@ from dsms.charts import Forks, weighted_indices
 from dsms.errors import PolicyError
 from dsms.plan import Plan
 from dsms.policies.base import Policy
-from dsms.policies.by_chart import ByChart, rate_of, require_few_ways, steep, trees
-from dsms.policies.exchange import Exchange, guess, results_expected
+from dsms.policies.by_chart import ByChart, require_few_ways, steep, trees
+from dsms.policies.exchange import Exchange, guess
 from dsms.policies.fifo import Fifo
 from dsms.policies.mtiq import MostTuplesInQueue
 from dsms.policies.workload import OperatorLevel
@@ -68,8 +68,8 @@ class QosChain(ByChart, OperatorLevel):
         return any(station.operator.startup for station in plan.stations)
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
-        gamma, expected = self.rated(plan, statistics), results_expected(plan, statistics)
-        self._stakes = [(gamma, results) for results in expected]
+        gamma = self.rated(plan, statistics)
+        self._stakes = gamma, statistics.results()
         index = self._indices(plan, statistics, gamma)
         return [steep((station,), index[station.index]) for station in plan.stations]
 
@@ -86,8 +86,9 @@ class QosChain(ByChart, OperatorLevel):
 
     def reasons(self, segment: Segment) -> dict[str, float]:
         """What a priority was made of, for those who ask."""
-        gamma, results = self._stakes[segment.stations[0].index]
-        return {"index": segment.slope, "gamma": gamma, "results": results, "cost": segment.next_cost}
+        gamma, results = self._stakes
+        expected = results[segment.stations[0].index]
+        return {"index": segment.slope, "gamma": gamma, "results": expected, "cost": segment.next_cost}
 
     def rated(self, plan: Plan, statistics: Statistics) -> float:
         """γ as things stand: how many waiting tuples a waiting result counts as."""
@@ -137,6 +138,6 @@ class QosChain(ByChart, OperatorLevel):
             roots = [grown[station.index] for station in stream.consumers]
             ways = weighted_indices(roots, memory=1, outputs=gamma, forks=forks)
             for station, (weight, minus) in ways.items():
-                way = rate_of(stream, statistics) * weight, minus
+                way = statistics.rate(stream) * weight, minus
                 found[station.index] = max(way, found.get(station.index, way))
         return {index: -minus for index, (_, minus) in found.items()}

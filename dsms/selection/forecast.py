@@ -207,10 +207,7 @@ class _Delays(Observer):
 
     def attach(self, engine: Engine) -> None:
         ledger = engine.ledger
-        ahead = [0.0] * len(engine.plan.stations)
-        for station in reversed(engine.plan.stations):
-            further = sum(ahead[consumer.index] for consumer in station.consumers)
-            ahead[station.index] = station.operator.selectivity * (station.sink + further)
+        ahead = engine.statistics.results()
         buffers = [*ledger.streams, *ledger.outlets]
         worth = [sum(ahead[queue.station.index] for queue in buffer.readers) for buffer in buffers]
         self._arriving = worth[: len(ledger.streams)]

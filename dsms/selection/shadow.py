@@ -44,7 +44,7 @@ def shadow(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
     twins: dict[int, Stream | Station] = {}
     queries = [replace(query, stations=[], weight=engine.weights[query.name]) for query in plan.queries]
     for stream, at in zip(plan.streams, arrivals, strict=True):
-        twins[id(stream)] = replace(stream, consumers=[], arrivals=_listed(at, _rate(engine, stream)))
+        twins[id(stream)] = replace(stream, consumers=[], arrivals=_listed(at, engine.statistics.rate(stream)))
     stations = []
     for station in plan.stations:
         query = queries[station.query.index]
@@ -75,12 +75,6 @@ def _listed(at: Floats, rate: float) -> Callable[[int], Arrivals]:
         return listed
 
     return process
-
-
-def _rate(engine: Engine, stream: Stream) -> float:
-    for station in stream.consumers:
-        return engine.statistics.of(station).inflows[station.inputs.index(stream)]
-    return 0.0
 
 
 def _expected(name: str, operator: Operator, known: Estimate) -> Expected:
