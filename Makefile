@@ -29,7 +29,7 @@ lint: $(VENV)/all  ## ruff
 types: $(VENV)/all  ## mypy --strict on the three packages
 	$(BIN)/mypy
 
-bench: $(VENV)/all  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour)
+bench: $(VENV)/bench  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour)
 	cd tests && ../$(BIN)/python -m benchmarks.bench
 
 constraints: $(VENV)/all  ## pin the dependencies anew
@@ -40,7 +40,8 @@ clean:  ## remove the environment and what tools left
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
-ALL := ".[ray,plot,bench,dev]"
+ALL := ".[ray,plot,dev]"
+BENCH := ".[ray,plot,dev,bench]"
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
 	|| $(BIN)/python -m pip install --quiet -c constraints.txt -e $(1)
 
@@ -59,3 +60,8 @@ $(VENV)/all: pyproject.toml constraints.txt $(VENV)/bin/uv
 	@echo "installing dsms with Ray and the tools for tests ..."
 	@$(call INSTALL,$(ALL))
 	@touch $@ $(VENV)/core
+
+$(VENV)/bench: $(VENV)/all
+	@echo "installing the peers that benchmarks run beside ..."
+	@$(call INSTALL,$(BENCH))
+	@touch $@

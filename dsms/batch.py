@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Column = NDArray[Any]
+NULLS = "?"  # a column `size` with nulls has a boolean column `size?` beside it: true where there is none
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Batch:
     cost: float | Column = 1.0  # abstract load: times the operator's declared cost
     seq: int | Column = 0  # its number in the order of arrival: the oldest has the lowest
     identity: int | Column = 0  # what an abstract tuple's fates are drawn from
+    upto: int | None = None  # no row that comes after these has a lower ts; None: not known
+    ended: bool = False  # whether nothing comes any more
 
     @classmethod
     def of(cls, columns: Mapping[str, Sequence[Any] | Column] | None = None, **attributes: Any) -> Batch:
@@ -40,6 +43,20 @@ class Batch:
         attributes.setdefault("rows", next(iter(lengths.values()), 0))
         return cls(arrays, **attributes)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Batch]) -> Batch:
+        """The rows of batches with the same columns, one after the other; `upto` and `ended` are the last one's."""
+        if len(parts) == 1:
+            return parts[0]
+        names = dict.fromkeys(name for part in parts for name in part.columns)
+        columns = {name: np.concatenate([_column(part, name) for part in parts]) for name in names}
+        attributes: dict[str, Any] = {}
+        for name in VARIES:
+            values = [getattr(part, name) for part in parts]
+            varies = any(isinstance(value, np.ndarray) for value in values) or len(set(values)) > 1
+            attributes[name] = np.concatenate([part.each(name) for part in parts]) if varies else values[0]
+        return cls(columns, sum(map(len, parts)), **attributes, upto=parts[-1].upto, ended=parts[-1].ended)
+
     def __len__(self) -> int:
         return self.rows
 
@@ -48,7 +65,7 @@ class Batch:
         if isinstance(index, np.ndarray) and index.dtype == bool:
             index = np.flatnonzero(index)  # looked for once, not once a column
         columns = {name: values[index] for name, values in self.columns.items()}
-        picked = {n: v[index] for n in VARIES if isinstance(v := getattr(self, n), np.ndarray)}
+        picked: dict[str, Any] = {n: v[index] for n in VARIES if isinstance(v := getattr(self, n), np.ndarray)}
         return replace(self, columns=columns, rows=_picked(index, self.rows), **picked)
 
     def cut(self, rows: int) -> tuple[Batch, Batch]:
@@ -72,18 +89,26 @@ class Batch:
 
     def memory(self) -> float:
         """Its bytes: of its columns where it has some, else what its abstract tuples are said to be."""
-        columns = [column for name, column in self.columns.items() if "." not in name]  # cost.OPERATOR is not data
+        columns = [column for name, column in self.columns.items() if not name.startswith("cost.")]  # not data
         return float(sum(column.nbytes for column in columns)) if columns else self.total("size")
 
     def records(self) -> list[dict[str, Any]]:
-        """The columns as a list of rows: for tests and for people, not for speed."""
-        names = list(self.columns)
-        return [
-            dict(zip(names, row, strict=True)) for row in zip(*(c.tolist() for c in self.columns.values()), strict=True)
-        ]
+        """The columns as a list of rows, nulls as None: for tests and for people, not for speed."""
+        values: dict[str, list[Any]] = {}
+        for name, column in self.columns.items():
+            if not name.endswith(NULLS):
+                values[name] = column.tolist()
+                for row in np.flatnonzero(self.columns.get(name + NULLS, ())).tolist():
+                    values[name][row] = None
+        return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
-VARIES = tuple(f.name for f in fields(Batch) if f.name not in ("columns", "rows"))
+VARIES = tuple(f.name for f in fields(Batch) if f.name not in ("columns", "rows", "upto", "ended"))
+
+
+def _column(part: Batch, name: str) -> Column:
+    """A column of a part, or no nulls where another part has some."""
+    return part.columns[name] if name in part.columns or not name.endswith(NULLS) else np.zeros(part.rows, dtype=bool)
 
 
 def _picked(index: Column | slice, rows: int) -> int:

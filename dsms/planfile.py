@@ -13,6 +13,7 @@ from typing import Any
 from dsms.arrivals import arrivals_from
 from dsms.errors import PlanError, existing
 from dsms.operators import Abstract, Function, Operator
+from dsms.operators.base import ROW_COST
 from dsms.operators.function import function_named
 from dsms.plan import Plan, Query, Station, Stream
 from dsms.qos import Qos
@@ -184,7 +185,7 @@ class _Reader:
                 raise PlanError("no cost: the time for one input tuple is wanted (or a `startup`)", "cost")
             return Abstract(**figures, name=name)
         function = entry["function"]
-        figures.setdefault("cost", 1e-6)  # until it is measured
+        figures.setdefault("cost", ROW_COST)
         return Function(
             **figures, function=function if callable(function) else function_named(str(function), self._folder)
         )

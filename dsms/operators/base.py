@@ -5,13 +5,23 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import ClassVar, NamedTuple
 
 from dsms.batch import Batch
 from dsms.errors import PlanError
 from dsms.settings import Settings
 
+ROW_COST = 1e-6  # time for a real row until it is measured
 MOST = 1e6  # outputs per input: more is a typing error, and would fill the memory
+
+
+class Aside(NamedTuple):
+    """Rows that an operator could not take through, and why: nothing is dropped without a word."""
+
+    kind: str  # "late" or "error"
+    batch: Batch
+    reason: str
 
 
 @dataclass(eq=False)
@@ -23,6 +33,8 @@ class Operator(ABC):
     startup: float = 0.0  # time a run takes whatever it handles
     take: float | None = None  # the most tuples it takes in a run
     size: float | None = None  # bytes of an output tuple; None: as its input
+    asides: list[Aside] = field(default_factory=list, init=False, repr=False)  # emptied by whoever runs it
+    timed: ClassVar[bool] = False  # whether time alone, `upto` of a batch without rows, makes it do something
 
     def __post_init__(self) -> None:
         for name in ("cost", "selectivity", "startup"):
@@ -42,7 +54,13 @@ class Operator(ABC):
 
     def fresh(self, settings: Settings) -> Operator:
         """A copy without state for one run."""
-        return copy.copy(self)
+        fresh = copy.copy(self)
+        fresh.asides = []
+        return fresh
+
+    def deadline(self) -> int | None:
+        """The timestamp at which it has something to put out even if no row comes; None: there is none."""
+        return None
 
     @abstractmethod
     def process(self, batch: Batch, port: int = 0) -> Batch:

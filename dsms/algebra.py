@@ -1,0 +1,210 @@
+"""Continuous queries as trees of relational operations: what a query means, before anybody decides how to run it.
+
+Every part puts out rows with a sign, in the order of their timestamps. Added up, the rows of a relation up to an
+instant are what it holds then; the rows of a stream (`appends`) are never taken back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal as OneOf
+
+from dsms.expressions.tree import Expression
+from dsms.schema import Schema
+
+
+@dataclass(frozen=True)
+class Window:
+    """Which rows of a stream count now; times in microseconds."""
+
+    kind: OneOf["rows", "range", "unbounded"] = "unbounded"
+    length: int = 0  # rows; or how long a row counts: from its ts to ts + length, both included (0: NOW)
+    slide: int = 0  # range only: contents change at multiples of this alone; slide == length: tumbling
+
+
+@dataclass(frozen=True)
+class Stream:
+    """The rows of an input stream."""
+
+    name: str
+    schema: Schema
+    appends = True
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A relation from a file, which does not change; only ever an input of a join."""
+
+    name: str
+    schema: Schema
+    appends = True
+
+
+@dataclass(frozen=True)
+class Named:
+    """The results of another query of the plan."""
+
+    name: str
+    of: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.of.schema
+
+    @property
+    def appends(self) -> bool:
+        return self.of.appends
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A window on a stream: a relation."""
+
+    of: Node
+    window: Window
+
+    @property
+    def schema(self) -> Schema:
+        return self.of.schema
+
+    @property
+    def appends(self) -> bool:
+        return self.window.kind == "unbounded"
+
+
+@dataclass(frozen=True)
+class Select:
+    """The rows for which a condition holds; unknown is not true."""
+
+    of: Node
+    condition: Expression
+
+    @property
+    def schema(self) -> Schema:
+        return self.of.schema
+
+    @property
+    def appends(self) -> bool:
+        return self.of.appends
+
+
+@dataclass(frozen=True)
+class Project:
+    """New columns from old ones, by expressions."""
+
+    of: Node
+    items: tuple[tuple[str, Expression], ...]
+    schema: Schema
+
+    @property
+    def appends(self) -> bool:
+        return self.of.appends
+
+
+@dataclass(frozen=True)
+class Apply:
+    """User code over whole batches."""
+
+    of: Node
+    function: str  # module:name
+    schema: Schema
+
+    @property
+    def appends(self) -> bool:
+        return self.of.appends
+
+
+@dataclass(frozen=True)
+class Join:
+    """Inputs with equal values in the paired columns; an output column is called alias.column."""
+
+    inputs: tuple[tuple[str, Node], ...]  # alias, input; two or more
+    on: tuple[tuple[str, str], ...]  # pairs of qualified columns of different inputs, as in ("r.src", "s.src")
+    schema: Schema  # qualified columns of all inputs
+
+    @property
+    def appends(self) -> bool:
+        return all(part.appends for _, part in self.inputs)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The rows of the left whose columns equal those of no row of the right."""
+
+    left: Node
+    right: Node
+    on: tuple[tuple[str, str], ...]  # pairs: column of the left, column of the right
+    appends = False
+
+    @property
+    def schema(self) -> Schema:
+        return self.left.schema
+
+
+@dataclass(frozen=True)
+class Union:
+    """The rows of all inputs, which have columns of the same types; named as in the first."""
+
+    inputs: tuple[Node, ...]
+
+    @property
+    def schema(self) -> Schema:
+        return self.inputs[0].schema
+
+    @property
+    def appends(self) -> bool:
+        return all(part.appends for part in self.inputs)
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """One column of a grouping: `count` without a column counts rows; nulls are passed over by all others."""
+
+    name: str  # of the output column
+    function: OneOf["count", "sum", "avg", "min", "max", "count distinct"]
+    column: str | None
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """One row a group; without keys, one row in all, even of nothing."""
+
+    of: Node
+    keys: tuple[str, ...]
+    aggregations: tuple[Aggregation, ...]
+    schema: Schema  # the keys, then the aggregations
+    appends = False
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """Each row once."""
+
+    of: Node
+
+    @property
+    def schema(self) -> Schema:
+        return self.of.schema
+
+    @property
+    def appends(self) -> bool:
+        return self.of.appends
+
+
+@dataclass(frozen=True)
+class ToStream:
+    """A relation's changes as a stream: what came (istream), what went (dstream), or all at each change (rstream)."""
+
+    of: Node
+    kind: OneOf["istream", "dstream", "rstream"]
+    appends = True
+
+    @property
+    def schema(self) -> Schema:
+        return self.of.schema
+
+
+Node = (
+    Stream | Stored | Named | Windowed | Select | Project | Apply | Join | Difference | Union | Aggregate | Distinct
+    | ToStream
+)  # fmt: skip

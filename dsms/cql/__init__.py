@@ -1,0 +1,1 @@
+"""CQL: continuous queries as text."""

@@ -1,0 +1,1 @@
+"""Expressions over columns: trees, their types, and their values."""
