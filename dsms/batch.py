@@ -70,7 +70,10 @@ class Batch:
 
     def cut(self, rows: int) -> tuple[Batch, Batch]:
         """The first rows, and the rest; views, no copy."""
-        return self.pick(slice(0, rows)), self.pick(slice(rows, None))
+        first, rest = self.pick(slice(0, rows)), self.pick(slice(rows, None))
+        if self.upto is None and not self.ended:
+            return first, rest
+        return replace(first, upto=int(rest.first("ts")) if rest.rows else self.upto, ended=not rest.rows), rest
 
     def first(self, name: str) -> float:
         """The attribute's value in the first row."""

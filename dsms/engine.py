@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from dsms.batch import Batch
 from dsms.clock import Clock, VirtualClock
@@ -16,8 +17,9 @@ from dsms.observers import EVENTS, Observer, listeners
 from dsms.patience import PatientOrder
 from dsms.plan import Plan
 from dsms.policies.base import Policy
+from dsms.progress import MICROS, Progress, earliest
 from dsms.runners import Runner, Step, inline_runner
-from dsms.runners.base import NONE, Sink
+from dsms.runners.base import NONE, Aside, Sink
 from dsms.schedule import Chunk, Schedule
 from dsms.segment import Segment, Share
 from dsms.statistics import KINDS
@@ -39,6 +41,7 @@ class Engine(Helm):
         until: float | None = None,
         cut: float = math.inf,
         sink: Sink | None = None,
+        aside: Aside | None = None,
     ) -> None:
         self.clock = clock or VirtualClock()
         try:
@@ -47,7 +50,10 @@ class Engine(Helm):
             raise error.within("", plan.name) from None
         self.ledger = Ledger(plan, sized=self._schedule.sized)
         self.runner = (runner or inline_runner(plan))(plan, self.ledger, self.clock)
-        self.runner.sink = sink
+        self.runner.sink, self.runner.aside = sink, aside
+        self._progress = Progress(plan)
+        self.runner.clocked = self._progress.clocked
+        self._deadlines = self.runner.deadlines  # empty unless some operator goes by time, and time by the clock
         self._work = self.runner.work
         super().__init__(plan, KINDS[plan.settings.statistics](plan, self._schedule.rates), self.ledger, self.clock)
         self.starvations = 0  # decisions whose highest-ranked segment, ready or not, had no work (Raindrop)
@@ -80,6 +86,8 @@ class Engine(Helm):
             self._admit(now, inclusive=True)
             if now >= self._cut:
                 return False
+        if self._deadlines and earliest(self._deadlines) <= now:
+            self._ring(now)
         segment = self._ready.first() if not self._watched else self._ready.look(now)
         if segment is None:
             return self._wait_for_arrival()
@@ -107,19 +115,19 @@ class Engine(Helm):
 
     def push(self, stream: str, goods: int | Batch) -> None:
         """Admit rows, or a number of abstract tuples, from outside at this instant."""
-        names = [s.name for s in self.plan.streams]
-        if stream not in names:
-            raise PlanError(f"no stream {stream!r}{existing(stream, names)}", file=self.plan.name)
+        place = self._named(stream)
         count = len(goods) if isinstance(goods, Batch) else goods
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise DsmsError(f"push of {goods!r} into {stream!r}: a Batch or a number of tuples is wanted")
         if not count:
             return
-        place, now = names.index(stream), self.clock.now()
+        now = self.clock.now()
         self._end(False)
         self._elapse(now)
         if isinstance(goods, Batch):
-            self._hold(place, count, self.runner.push(place, goods, self.admitted, now))
+            rows = self._progress.stamped(place, goods, self.admitted, now)
+            self._hold(place, count, self.runner.push(place, rows, now))
+            self._tell(self._progress.silent(place), now)
         else:
             chunk = self._schedule.pushed(place, now, count)
             self.runner.expect(chunk)
@@ -127,6 +135,15 @@ class Engine(Helm):
                 self._hold(place, 1, self.runner.admit(place, number, self.admitted, now))
         for tell in self._on_arrive:
             tell(now, place, count)
+
+    def advance(self, stream: str, upto: int) -> None:
+        """No row with a lower timestamp (microseconds) comes by this stream any more: nobody need wait for one."""
+        self._named(stream)
+        self._tell(filter(None, [self._progress.told(stream, upto)]), self.clock.now())
+
+    def end(self) -> None:
+        """Nothing is pushed any more: what waits for more is let go, and time stops at the last of all rows."""
+        self._tell(self._progress.over(), self.clock.now())
 
     def finish(self, now: float) -> None:
         """Tell everyone that the run has come to its end at this instant."""
@@ -273,6 +290,26 @@ class Engine(Helm):
                 queue.put(0, queue.oldest)
         return True
 
+    def _named(self, stream: str) -> int:
+        """A stream's place in the plan."""
+        if stream not in self._progress.places:
+            raise PlanError(f"no stream {stream!r}{existing(stream, self._progress.places)}", file=self.plan.name)
+        return self._progress.places[stream]
+
+    def _tell(self, tidings: Iterable[tuple[int, Batch]], now: float) -> None:
+        """Let streams know how far time has come, where no rows do: in its order, as an arrival like any other."""
+        for place, tiding in tidings:
+            self._elapse(now)
+            self.runner.push(place, replace(tiding, seq=self.admitted, arrived=now), now)
+            self._hold(place, 1, 0.0)
+
+    def _ring(self, now: float) -> None:
+        """Deadlines have passed: those who wait for them are told by way of the streams."""
+        for station, deadline in list(self._deadlines.items()):
+            if deadline <= now * MICROS:
+                del self._deadlines[station]  # until it has run again
+                self._tell(self._progress.rung(station, deadline), deadline / MICROS)
+
     def _look_ahead(self) -> None:
         chunk = self._schedule.chunk()
         if chunk is None:
@@ -290,7 +327,7 @@ class Engine(Helm):
             return self._end(True)
         if self._next_arrival > self._cut:
             return False
-        self.clock.wait_until(self._next_arrival)
+        self.clock.wait_until(min(self._next_arrival, earliest(self._deadlines)))
         return True
 
     def _listen(self) -> None:

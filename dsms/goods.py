@@ -13,6 +13,7 @@ from dsms.batch import Batch, Column
 from dsms.errors import OperatorError
 from dsms.ledger import NOTHING
 from dsms.operators import Operator
+from dsms.operators.base import Aside
 
 
 class Outcome(NamedTuple):
@@ -27,6 +28,11 @@ class Outcome(NamedTuple):
     head: float
     seq: float
     gone: Column
+    asides: tuple[Aside, ...] = ()  # what could not be taken through
+    deadline: int | None = None  # the timestamp at which time alone makes it do something
+
+
+NONE_GONE: Column = np.empty(0)
 
 
 @dataclass
@@ -39,16 +45,17 @@ class Goods:
     sizes: tuple[float, ...]  # bytes of a whole tuple, by port
     size: float  # bytes of a whole tuple it puts out
     sink: bool
+    timed: bool = False  # whether anybody behind it wants to know how far time has come
     fractional: bool = False
     meter: Callable[[], float | None] = lambda: None
 
     def __post_init__(self) -> None:
         self._queues: list[deque[tuple[Batch, float]]] = [deque() for _ in range(self.ports)]
+        self.operator.meter = self.meter
 
     def put(self, port: int, batch: Batch, since: float) -> None:
-        """Rows have come, at this instant."""
-        if len(batch):
-            self._queues[port].append((batch, since))
+        """Rows, or only time, have come at this instant."""
+        self._queues[port].append((batch, since))
 
     def work(self, port: int, startup: float, most: float) -> tuple[Outcome, Batch]:
         """Process what is first in the queue, at most so many rows of it."""
@@ -64,11 +71,15 @@ class Goods:
         stopped = self.meter()
         cost = self._declared(batch) + startup if started is None or stopped is None else stopped - started
         head = queue[0][0].first("seq") if queue else NOTHING
-        gone = made.each("arrived") if self.sink and self._amount(made) else np.empty(0)
-        taken, given = self._amount(batch), self._amount(made)
+        gone = made.each("arrived") if self.sink and self._amount(made) else NONE_GONE
+        # Where there are no rows to tell it, how far time has come is told as if it were one.
+        taken = self._amount(batch) if len(batch) else 1
+        given = self._amount(made) if len(made) else int(self.timed and made.upto is not None)
         taken_bytes, given_bytes = self._bytes(batch, self.sizes[port]), self._bytes(made, self.size)
-        seq = batch.first("seq")
-        return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone), made
+        seq, operator = batch.first("seq"), self.operator
+        asides, operator.asides = tuple(operator.asides), []
+        due = operator.deadline()
+        return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone, asides, due), made
 
     def waiting_since(self) -> float:
         return min((queue[0][1] for queue in self._queues if queue), default=NOTHING)

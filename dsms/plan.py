@@ -11,6 +11,7 @@ from dsms.arrivals import Arrivals
 from dsms.errors import PlanError, existing
 from dsms.operators import Abstract, Operator
 from dsms.qos import Qos
+from dsms.schema import Schema
 from dsms.segment import Segment
 from dsms.settings import Settings
 
@@ -22,6 +23,9 @@ class Stream:
     name: str
     size: float = 1.0  # bytes of a tuple
     arrivals: Callable[[int], Arrivals] | None = None  # by the run's seed; None: pushed from outside
+    schema: Schema | None = None  # of real rows; None: whatever comes
+    timestamp: str | None = None  # the column that has a row's timestamp; None: it is when the row arrives
+    late: int = 0  # by how many microseconds a row may come after one with a later timestamp
     consumers: list[Station] = field(default_factory=list, repr=False)
 
 
@@ -38,6 +42,7 @@ class Station:
     depth: int = 0  # the longest way from a stream
     size: float = 1.0  # bytes of an output tuple
     sink: bool = False
+    timed: bool = False  # whether time alone matters to it or to what is behind it
 
 
 @dataclass(eq=False)
@@ -77,6 +82,8 @@ class Plan:
             query.stations.sort(key=lambda station: station.index)
         for station in self.stations:
             station.sink = not any(consumer.query is station.query for consumer in station.consumers)
+        for station in reversed(self.stations):
+            station.timed = station.operator.timed or any(consumer.timed for consumer in station.consumers)
 
     def producers(self) -> list[Stream | Station]:
         """All that puts tuples out."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dsms.errors import PlanError, existing
+from dsms.batch import NULLS, Batch, Column
+from dsms.errors import DsmsError, PlanError, existing
 
 # A timestamp is int64 microseconds; a string is a Python string in a column of objects, which numpy picks, compares
 # and sorts faster than its own variable strings.
@@ -51,3 +52,31 @@ class Schema:
             if known == name:
                 return kind
         raise PlanError(f"no column {name!r}{existing(name, self)}")
+
+
+def conformed(batch: Batch, schema: Schema, stream: str) -> Batch:
+    """The batch with columns of just these names and types; numpy's own texts and times are turned into ours."""
+    changed = {}
+    for name, kind in schema.fields:
+        column = batch.columns.get(name)
+        if column is None:
+            raise DsmsError(f"push into {stream!r}: no column {name!r}{existing(name, batch.columns)}")
+        if column.dtype is not DTYPES[kind] and column.dtype != DTYPES[kind]:
+            changed[name] = _converted(column, kind, f"push into {stream!r}: column {name!r}")
+    if len(batch.columns) > len(schema.fields):
+        known = {*schema, *(name + NULLS for name in schema)}
+        if strange := sorted(set(batch.columns) - known):
+            raise DsmsError(f"push into {stream!r}: no column {strange[0]!r} is declared{existing(strange[0], schema)}")
+    return replace(batch, columns={**batch.columns, **changed}) if changed else batch
+
+
+def _converted(column: Column, kind: str, what: str) -> Column:
+    if kind == "string" and column.dtype.kind in "UT":
+        return column.astype(object)
+    if kind == "timestamp" and column.dtype.kind == "M":
+        return column.astype("datetime64[us]").view(np.int64)
+    if kind in ("int64", "timestamp") and column.dtype.kind in "iu" and np.can_cast(column.dtype, np.int64):
+        return column.astype(np.int64)
+    if kind == "float64" and column.dtype.kind in "iuf":
+        return column.astype(np.float64)
+    raise DsmsError(f"{what} is {column.dtype}: {kind} is wanted")

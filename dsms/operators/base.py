@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple
 
@@ -34,6 +35,8 @@ class Operator(ABC):
     take: float | None = None  # the most tuples it takes in a run
     size: float | None = None  # bytes of an output tuple; None: as its input
     asides: list[Aside] = field(default_factory=list, init=False, repr=False)  # emptied by whoever runs it
+    # Of an operator that is several operations in one: a reading to tell what each of them takes, if there is one.
+    meter: Callable[[], float | None] = field(default=lambda: None, init=False, repr=False)
     timed: ClassVar[bool] = False  # whether time alone, `upto` of a batch without rows, makes it do something
 
     def __post_init__(self) -> None:

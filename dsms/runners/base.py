@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 
+from dsms import operators
 from dsms.batch import Batch
 from dsms.clock import Clock
 from dsms.ledger import NOTHING, Ledger, Queue
@@ -20,6 +22,7 @@ Step = tuple[Queue, float, float, float, float, Sequence[float], tuple[float, fl
 
 
 Sink = Callable[[str, Batch], None]  # a query's name and its rows
+Aside = Callable[[str, operators.Aside], None]  # an operator's name and rows it could not take through, with a reason
 
 
 class Runner(ABC):
@@ -32,6 +35,10 @@ class Runner(ABC):
         self.plan, self.ledger, self.clock = plan, ledger, clock
         self._fractional = plan.settings.fractional
         self.sink: Sink | None = None  # who gets the rows that queries put out
+        self.aside: Aside | None = None  # who gets the rows that did not get through
+        self.left_aside: Counter[tuple[str, str]] = Counter()  # rows by operator and kind: "late" or "error"
+        self.clocked: frozenset[int] = frozenset()  # the stations whose deadlines are instants of the clock
+        self.deadlines: dict[int, int] = {}  # by station: the timestamp at which it is to be told that time has come
 
     @abstractmethod
     def expect(self, chunk: Chunk) -> None:
@@ -78,9 +85,15 @@ class Runner(ABC):
             if _head(start) == NOTHING or left <= 0 or at + segment.next_cost > limit:
                 return steps
 
-    def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
-        """Rows have come from outside as the seq-th arrival; answers their bytes."""
+    def push(self, stream: int, batch: Batch, instant: float) -> float:
+        """Rows, or only time, have come from outside; answers their bytes."""
         raise TypeError(f"{type(self).__name__} runs abstract tuples: push a number of them, not a batch of rows")
+
+    def put_aside(self, station: str, aside: operators.Aside) -> None:
+        """Rows did not get through: whoever asked for them gets them, and they are counted."""
+        self.left_aside[station, aside.kind] += len(aside.batch)
+        if self.aside is not None:
+            self.aside(station, aside)
 
     def prospects(self) -> dict[str, float] | None:
         """For each query with a result still on its way: the arrival of the oldest; None where fates are not known."""

@@ -59,13 +59,14 @@ class BatchRunner(Runner):
         size = self.plan.streams[stream].size if self.plan.settings.fractional else row.memory()
         return self._spread(stream, replace(row, seq=seq, arrived=instant), size, instant)
 
-    def push(self, stream: int, batch: Batch, seq: int, instant: float) -> float:
-        return self._spread(stream, replace(batch, seq=seq, arrived=instant), batch.memory(), instant)
+    def push(self, stream: int, batch: Batch, instant: float) -> float:
+        return self._spread(stream, batch, batch.memory(), instant)
 
     def _spread(self, stream: int, batch: Batch, size: float, instant: float) -> float:
+        amount = len(batch) or 1  # time alone counts as one
         for queue in self.ledger.streams[stream].readers:
             self.deliver(queue, batch, instant)
-            queue.put(float(len(batch)) if self.plan.settings.fractional else len(batch), batch.first("seq"))
+            queue.put(float(amount) if self.plan.settings.fractional else amount, batch.first("seq"))
         return size
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
@@ -78,6 +79,12 @@ class BatchRunner(Runner):
         gone = done.gone if len(done.gone) else NONE
         if self.sink is not None and gone is not NONE:
             self.sink(queue.station.query.name, self.fetched(made))
+        for aside in done.asides:
+            self.put_aside(queue.station.name, aside)
+        if done.deadline is not None and queue.station.index in self.clocked:
+            self.deadlines[queue.station.index] = done.deadline
+        elif self.deadlines:
+            self.deadlines.pop(queue.station.index, None)
         return queue, done.taken, done.made, done.cost, done.since, gone, (done.taken_bytes, done.made_bytes)
 
     def followers(self, step: Step) -> int:
@@ -94,6 +101,7 @@ class BatchRunner(Runner):
             tuple(producer.size for producer in station.inputs),
             station.size,
             station.sink,
+            any(consumer.timed for consumer in station.consumers),
             self.plan.settings.fractional,
             self.clock.meter,
         )
