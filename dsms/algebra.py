@@ -6,9 +6,11 @@ instant are what it holds then; the rows of a stream (`appends`) are never taken
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
+from dsms import dataflow
 from dsms.expressions.tree import Expression
 from dsms.schema import Schema
 
@@ -173,6 +175,7 @@ class Aggregate:
     keys: tuple[str, ...]
     aggregations: tuple[Aggregation, ...]
     schema: Schema  # the keys, then the aggregations
+    every: bool = False  # whether an instant that changes nothing is told too
     appends = False
 
 
@@ -204,7 +207,68 @@ class ToStream:
         return self.of.schema
 
 
+Emit = OneOf["both", "births", "deaths"]  # of what a flow puts out: rows of both signs, or those of one as a stream
+
+
+@dataclass(frozen=True)
+class Input:
+    """One input of a flow: a window on a stream, a relation (no window), or a stored relation."""
+
+    alias: str
+    of: Node
+    window: Window | None
+    attributes: tuple[tuple[str, str], ...] = ()  # the dataflow attribute, and the column it is here
+
+
+@dataclass(frozen=True)
+class Flow:
+    """Joins and differences as the dataflow level has them: inputs that meet by an expression of attributes."""
+
+    inputs: tuple[Input, ...]
+    expression: dataflow.Expression
+    schema: Schema  # qualified columns
+    emit: Emit = "both"
+
+    @property
+    def appends(self) -> bool:
+        return self.emit != "both" or all(part.window == Window() for part in self.inputs)
+
+
+def inputs_of(node: Node) -> tuple[Node, ...]:
+    """What a part reads directly; of another query's results, nothing: they are its own."""
+    match node:
+        case Stream() | Stored() | Named():
+            return ()
+        case Join(inputs=inputs):
+            return tuple(part for _, part in inputs)
+        case Flow(inputs=parts):
+            return tuple(part.of for part in parts)
+        case Union(inputs=nodes):
+            return nodes
+        case Difference(left, right):
+            return (left, right)
+        case _:
+            return (node.of,)
+
+
+def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
+    """The same part, reading these instead."""
+    match node:
+        case Stream() | Stored() | Named() | Flow():
+            return node
+        case Join(inputs=before):
+            return replace(node, inputs=tuple((alias, new) for (alias, _), new in zip(before, inputs, strict=True)))
+        case Union():
+            return replace(node, inputs=tuple(inputs))
+        case Difference():
+            left, right = inputs
+            return replace(node, left=left, right=right)
+        case _:
+            (of,) = inputs
+            return replace(node, of=of)
+
+
 Node = (
     Stream | Stored | Named | Windowed | Select | Project | Apply | Join | Difference | Union | Aggregate | Distinct
-    | ToStream
+    | ToStream | Flow
 )  # fmt: skip

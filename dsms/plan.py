@@ -5,8 +5,10 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from dsms.algebra import Node
 from dsms.arrivals import Arrivals
 from dsms.errors import PlanError, existing
 from dsms.operators import Abstract, Operator
@@ -25,6 +27,7 @@ class Stream:
     arrivals: Callable[[int], Arrivals] | None = None  # by the run's seed; None: pushed from outside
     schema: Schema | None = None  # of real rows; None: whatever comes
     timestamp: str | None = None  # the column that has a row's timestamp; None: it is when the row arrives
+    source: Mapping[str, Any] | None = None  # the file that `dsms run` reads, as the plan says it
     late: int = 0  # by how many microseconds a row may come after one with a later timestamp
     consumers: list[Station] = field(default_factory=list, repr=False)
 
@@ -53,6 +56,8 @@ class Query:
     weight: float = 1.0
     index: int = 0  # its place in the plan
     stations: list[Station] = field(default_factory=list, repr=False)
+    node: Node | None = None  # what it means, where it works on real rows
+    sink: Any = None  # the file that `dsms run` writes, as the plan says it
 
 
 @dataclass(eq=False)
@@ -66,6 +71,7 @@ class Plan:
     name: str = ""
     qos: Qos | None = None  # what is wanted of it; None: a bit of everything
     adaptive: Mapping[str, Any] = field(default_factory=dict)  # what is said in it for the policy of this name
+    folder: Path = Path()  # what the names of files in it are relative to
 
     def __post_init__(self) -> None:
         self.stations = in_order(self.stations)

@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
-from numbers import Real
 from pathlib import Path
 from typing import Any
 
-from dsms.arrivals import arrivals_from
+from dsms.batch import Batch
 from dsms.errors import PlanError, existing
 from dsms.operators import Abstract, Function, Operator
 from dsms.operators.base import ROW_COST
 from dsms.operators.function import function_named
 from dsms.plan import Plan, Query, Station, Stream
 from dsms.qos import Qos
+from dsms.reading import named, names, number, only, placed, table_of
+from dsms.schema import Schema
 from dsms.selection.tuning import Tuning
 from dsms.settings import Settings
+from dsms.streamfile import relation_from, stream_from
 
-TABLES = ("streams", "queries", "run", "qos", "adaptive")
-STREAM_KEYS = ("size", "arrivals")
-QUERY_KEYS = ("from", "operators", "weight")
+TABLES = ("streams", "queries", "relations", "functions", "run", "qos", "adaptive")
+QUERY_KEYS = ("from", "operators", "weight", "cql", "sink")
 NUMBERS = ("cost", "selectivity", "startup", "take", "size")
 OPERATOR_KEYS = ("name", "inputs", "function", *NUMBERS)
 
@@ -50,20 +51,23 @@ def plan_from(table: Mapping[str, Any], *, folder: Path = Path(), file: str = ""
 
 
 def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
-    _only(table, TABLES, "")
-    settings = _placed("run", Settings.read, _table(table.get("run", {}), "run"))
-    qos = _placed("qos", Qos.read, _table(table["qos"], "qos")) if "qos" in table else None
-    adaptive = _placed("adaptive", Tuning.read, _table(table.get("adaptive", {}), "adaptive"))
-    streams = {n: _stream(n, t, folder) for n, t in _table(table.get("streams", {}), "streams").items()}
+    only(table, TABLES, "")
+    settings = placed("run", Settings.read, table_of(table.get("run", {}), "run"))
+    qos = placed("qos", Qos.read, table_of(table["qos"], "qos")) if "qos" in table else None
+    adaptive = placed("adaptive", Tuning.read, table_of(table.get("adaptive", {}), "adaptive"))
+    streams = {n: stream_from(n, t, folder) for n, t in table_of(table.get("streams", {}), "streams").items()}
     if not streams:
         raise PlanError("there is no stream: a plan needs at least one [streams.NAME]", "streams")
-    queries = _table(table.get("queries", {}), "queries")
+    queries = table_of(table.get("queries", {}), "queries")
     if not queries:
         raise PlanError("there is no query: a plan needs at least one [queries.NAME]", "queries")
     reader = _Reader(streams, settings, folder)
     for name, query in queries.items():
-        reader.query(name, _table(query, f"queries.{name}"))
-    plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive)
+        reader.query(name, table_of(query, f"queries.{name}"))
+    if reader.written:
+        relations = {n: relation_from(n, t, folder) for n, t in table_of(table.get("relations", {}), "relations").items()}
+        reader.write(relations, table_of(table.get("functions", {}), "functions"))
+    plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive, folder)
     _check_carried(plan)
     _check_sizes(plan)
     return plan
@@ -95,23 +99,6 @@ def _check_carried(plan: Plan) -> None:
                 raise PlanError(f"costs for {operator!r}: no such operator{existing(operator, names)}", where)
 
 
-def _stream(name: str, given: Any, folder: Path) -> Stream:
-    place = f"streams.{name}"
-    table = _table(given, place)
-    _named(name, place)
-    _only(table, STREAM_KEYS, place)
-    size = _number(table.get("size", 1.0), f"{place}.size", positive=True)
-    if "arrivals" not in table:
-        return Stream(name, size)
-    arrivals = partial(_arrivals, _table(table["arrivals"], f"{place}.arrivals"), f"{place}.arrivals", folder)
-    arrivals(0)  # what is wrong with it is said when the plan is read, not when it is run
-    return Stream(name, size, arrivals)
-
-
-def _arrivals(table: Mapping[str, Any], place: str, folder: Path, seed: int) -> Any:
-    return _placed(place, partial(arrivals_from, seed=seed, folder=folder), table)
-
-
 class _Reader:
     """Reads queries one after the other; inputs are resolved once all names are known."""
 
@@ -121,31 +108,51 @@ class _Reader:
         self._full: dict[str, Station] = {}  # by query.operator
         self._short: dict[str, list[Station]] = {}  # by the operator's own name
         self._froms: list[tuple[Query, str, str]] = []
+        self._tops: Mapping[str, Station] = {}  # by query that is written down: where its results come out
+        self.written: dict[str, tuple[Query, Any]] = {}  # with what is written
         self.queries: list[Query] = []
 
     def query(self, name: str, table: Mapping[str, Any]) -> None:
         place = f"queries.{name}"
-        _named(name, place)
-        _only(table, QUERY_KEYS, place)
-        weight = _number(table.get("weight", 1.0), f"{place}.weight", positive=True)
+        named(name, place)
+        only(table, QUERY_KEYS, place)
+        weight = number(table.get("weight", 1.0), f"{place}.weight", positive=True)
+        if "cql" in table:
+            self._write(Query(name, weight, sink=table.get("sink")), table["cql"], place)
+            return
         operators = table.get("operators")
         if not isinstance(operators, list | tuple) or not operators:
             raise PlanError(f"{operators!r} given; a list of at least one operator is wanted", f"{place}.operators")
         query = Query(name, weight)
         self.queries.append(query)
         said = f"{place}.from"
-        before = _names(table["from"], said) if "from" in table else []
+        before = names(table["from"], said) if "from" in table else []
         self._froms += [(query, name, said) for name in before]
         for number, given in enumerate(operators):
             at = f"{place}.operators[{number}]"
-            entry = _table(given, at)
-            _only(entry, OPERATOR_KEYS, at)
+            entry = table_of(given, at)
+            only(entry, OPERATOR_KEYS, at)
             station = self._station(query, entry, at)
-            inputs = _names(entry["inputs"], f"{at}.inputs") if "inputs" in entry else before
+            inputs = names(entry["inputs"], f"{at}.inputs") if "inputs" in entry else before
             if not inputs:
                 raise PlanError("no inputs: the query has no `from` and there is no operator before this one", at)
             self._read.append((station, inputs, at if "inputs" in entry else said))
             before, said = [station.name], at
+
+    def write(self, relations: Mapping[str, tuple[Schema, Batch]], functions: Mapping[str, Any]) -> None:
+        """Plan the queries that are written down."""
+        from dsms import written
+
+        loaded = placed("functions", partial(written.functions_from, folder=self._folder), functions)
+        around = written.Surroundings(self._streams, relations, loaded, self._folder)
+        stations, self._tops = written.stations(self.written, around, self._settings)
+        self._full.update((station.name, station) for station in stations)
+
+    def _write(self, query: Query, text: Any, place: str) -> None:
+        if self._settings.fractional:
+            raise PlanError("fractional tuples have no columns: a query on rows needs individual ones", f"{place}.cql")
+        self.written[query.name] = query, text
+        self.queries.append(query)
 
     def stations(self) -> list[Station]:
         """All stations, their inputs found and their names made unique."""
@@ -163,20 +170,20 @@ class _Reader:
         name = entry.get("name")
         if not isinstance(name, str):
             raise PlanError("a name is wanted: a text of its own for every operator", f"{place}.name")
-        _named(name, f"{place}.name")
+        named(name, f"{place}.name")
         full = f"{query.name}.{name}"
         if full in self._full:
             raise PlanError(f"two operators of query {query.name!r} are called {name!r}", f"{place}.name")
         if name in self._streams:
             raise PlanError(f"operator {name!r} has the name of a stream: inputs could mean either", f"{place}.name")
-        station = Station(name, query, _placed(place, partial(self._operator, full), entry))
+        station = Station(name, query, placed(place, partial(self._operator, full), entry))
         query.stations.append(station)
         self._full[full] = station
         self._short.setdefault(name, []).append(station)
         return station
 
     def _operator(self, name: str, entry: Mapping[str, Any]) -> Operator:
-        figures: dict[str, Any] = {key: _number(entry[key], key) for key in NUMBERS if key in entry}
+        figures: dict[str, Any] = {key: number(entry[key], key) for key in NUMBERS if key in entry}
         take = figures.get("take", 1.0)
         if not self._settings.fractional and math.isfinite(take) and take != int(take):
             raise PlanError(f"take is {take}: a whole number of tuples is wanted unless they are fractional", "take")
@@ -195,6 +202,8 @@ class _Reader:
         mine = f"{station.query.name}.{name}"
         if name in self._streams:
             return self._streams[name]
+        if name in self._tops:
+            return self._tops[name]
         if mine in self._full or name in self._full:
             return self._full.get(mine) or self._full[name]
         alike = self._short.get(name, [])
@@ -208,49 +217,3 @@ class _Reader:
         raise PlanError(
             f"operator {station.name!r} reads from {name!r}: no such stream or operator{existing(name, known)}", place
         )
-
-
-def _names(given: Any, place: str) -> list[str]:
-    """One name, or a list of them."""
-    names = [given] if isinstance(given, str) else given
-    if not isinstance(names, list | tuple) or not names or not all(isinstance(name, str) for name in names):
-        raise PlanError(f"{given!r} is not a list of names of streams or operators", place)
-    if len(set(names)) < len(names):
-        raise PlanError(f"{list(names)} names an input twice", place)
-    return list(names)
-
-
-def _placed(place: str, read: Any, table: Mapping[str, Any]) -> Any:
-    try:
-        return read(table)
-    except PlanError as error:
-        raise error.within(place) from None
-
-
-def _table(value: Any, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, Mapping):
-        raise PlanError(f"{value!r} is not a table", place)
-    return value
-
-
-def _only(table: Mapping[str, Any], keys: Sequence[str], place: str) -> None:
-    for key in table:
-        if key not in keys:
-            raise PlanError(f"no key {key!r} here{existing(key, keys)}", place)
-
-
-def _named(name: str, place: str) -> None:
-    if not name or "." in name or any(c.isspace() or c in ",:=[]" for c in name):
-        raise PlanError(f"{name!r} cannot be a name: no spaces and none of . , : = [ ]", place)
-
-
-def _number(value: Any, place: str, positive: bool = False) -> float:
-    if not isinstance(value, Real) or isinstance(value, bool):
-        raise PlanError(f"{value!r} is not a number", place)
-    try:
-        number = float(value)
-    except OverflowError:
-        raise PlanError(f"a number of {len(str(value))} digits is too large", place) from None
-    if positive and not (math.isfinite(number) and number > 0):
-        raise PlanError(f"{value} is not a positive number", place)
-    return number

@@ -15,6 +15,7 @@ CHOICES = {
     "selectivity": ("random", "spread"),
     "buffers": ("shared", "private"),
     "statistics": ("declared", "average", "window"),
+    "on_error": ("fail", "dead-letter"),
 }
 NUMBERS = ("slice", "until", "window", "history", "max_wait", "scheduling_cost")
 MAY_BE_ZERO = ("until", "scheduling_cost")
@@ -37,6 +38,8 @@ class Settings:
     until: float | None = None  # arrivals after this are not admitted
     max_wait: float | None = None  # a segment with work that has waited longer is run whatever its priority
     scheduling_cost: float = 0.0  # time that entering a changed priority into the ready order takes
+    on_error: str = "fail"  # what becomes of a row that an expression cannot be worked out for
+    order: str | int = "preserving"  # of joins' results: or "weak", or how many items may be ahead of their time
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Settings:
@@ -49,6 +52,11 @@ class Settings:
         given: dict[str, Any] = dict(table)
         given.update((key, float(given[key])) for key in NUMBERS if key in given)
         return cls(**given)
+
+    @property
+    def ahead(self) -> float:
+        """How many items a join may work on before it is known that nothing older comes."""
+        return self.order if isinstance(self.order, int) else 0 if self.order == "preserving" else math.inf
 
     @property
     def fractional(self) -> bool:
@@ -75,6 +83,9 @@ def _check(key: str, value: Any) -> None:
     elif key in ("in_service", "bounds"):
         if not isinstance(value, bool):
             raise PlanError(f"{value!r} is neither true nor false", key)
+    elif key == "order":
+        if value not in ("preserving", "weak") and not (type(value) is int and value > 0):
+            raise PlanError(f"{value!r} is neither 'preserving' nor 'weak' nor a number of items from 1", key)
     elif key == "seed":
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
             raise PlanError(f"{value!r} is not a whole number from 0", key)

@@ -17,12 +17,13 @@ from dsms.dataflow.cost import (
     duration_of,
     work_rate,
 )
-from dsms.dataflow.expression import Difference, Expression, Join, Stream, inputs, intermediates
+from dsms.dataflow.expression import RESULT, Difference, Expression, Join, Stream, inputs, intermediates
 from dsms.dataflow.graph import Edge, Node, SchedulingGraph
 from dsms.dataflow.operation import Dataflow, Operation
 from dsms.dataflow.translate import Plan, orders, plans, translate
 
 __all__ = [
+    "RESULT",
     "Cost",
     "Dataflow",
     "Detour",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Value = int | float | bool | str | None
@@ -68,3 +69,19 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     if isinstance(expression, Call) and expression.name == "and":
         return tuple(part for argument in expression.arguments for part in conjuncts(argument))
     return (expression,)
+
+
+def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """The same expression over columns of other names; those that are not given keep theirs."""
+    match expression:
+        case Column(name):
+            return Column(names.get(name, name))
+        case Call(name, arguments):
+            return Call(name, tuple(renamed(argument, names) for argument in arguments))
+        case Case(branches, otherwise):
+            changed = tuple((renamed(when, names), renamed(then, names)) for when, then in branches)
+            return Case(changed, renamed(otherwise, names))
+        case Cast(of, kind):
+            return Cast(renamed(of, names), kind)
+        case _:
+            return expression

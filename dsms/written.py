@@ -1,0 +1,105 @@
+"""Queries written down as text (CQL) or in Python, and what else of a plan is about real rows: stored relations, functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dsms.algebra import Node
+from dsms.batch import Batch
+from dsms.cql import Catalog, mentioned, query
+from dsms.errors import PlanError, existing
+from dsms.expressions.functions import UserFunction
+from dsms.fluent import Fluent
+from dsms.operators.function import function_named
+from dsms.plan import Query, Station, Stream
+from dsms.planner import Builder
+from dsms.schema import DTYPES, Schema
+from dsms.settings import Settings
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What queries may refer to."""
+
+    streams: Mapping[str, Stream]
+    relations: Mapping[str, tuple[Schema, Batch]]
+    functions: Mapping[str, UserFunction]
+    folder: Path
+
+
+def stations(
+    queries: Mapping[str, tuple[Query, str | Fluent]], around: Surroundings, settings: Settings
+) -> tuple[list[Station], dict[str, Station]]:
+    """The stations of all queries, and by query where its results come out."""
+    nodes: dict[str, Node] = {}
+    for name in _in_order({name: text for name, (_, text) in queries.items()}):
+        queries[name][0].node = nodes[name] = _node(queries[name][1], name, around, nodes)
+    builder = Builder(
+        around.streams,
+        {name: rows for name, (_, rows) in around.relations.items()},
+        around.functions,
+        partial(function_named, folder=around.folder),
+        settings.on_error,
+        settings.ahead,
+    )
+    builder.build({name: (queries[name][0], node) for name, node in nodes.items()})
+    return builder.found, builder.tops
+
+
+def _node(text: str | Fluent, name: str, around: Surroundings, nodes: Mapping[str, Node]) -> Node:
+    schemas = {s.name: s.schema for s in around.streams.values() if s.schema is not None}
+    catalog = Catalog(schemas, {n: schema for n, (schema, _) in around.relations.items()}, nodes, around.functions)
+    try:
+        return query(text, catalog) if isinstance(text, str) else text.node(catalog)
+    except PlanError as error:
+        raise error.within(f"queries.{name}.cql") from None
+
+
+def _in_order(texts: Mapping[str, str | Fluent]) -> list[str]:
+    """The queries so that each comes after those it reads; a circle is refused."""
+    done: list[str] = []
+    under_way: list[str] = []
+
+    def visit(name: str) -> None:
+        if name in done:
+            return
+        if name in under_way:
+            circle = [*under_way[under_way.index(name) :], name]
+            raise PlanError(f"queries read each other in a circle: {' <- '.join(circle)}", f"queries.{name}.cql")
+        under_way.append(name)
+        text = texts[name]
+        try:
+            read = mentioned(text) if isinstance(text, str) else text.mentioned()
+        except PlanError as error:
+            raise error.within(f"queries.{name}.cql") from None
+        for other in sorted(read & texts.keys()):
+            visit(other)
+        under_way.pop()
+        done.append(name)
+
+    for name in texts:
+        visit(name)
+    return done
+
+
+def functions_from(table: Mapping[str, Any], folder: Path) -> dict[str, UserFunction]:
+    """The functions of a plan file: `[functions]` has `name = { function = "module:name", returns = "int64" }`."""
+    return {name: _function(name, given, folder) for name, given in table.items()}
+
+
+def _function(name: str, given: Any, folder: Path) -> UserFunction:
+    known = ("function", "returns", "per_row")
+    if not isinstance(given, Mapping) or "function" not in given or "returns" not in given:
+        raise PlanError(f'{given!r} given; {{ function = "module:name", returns = "int64" }} is wanted', name)
+    for key in given:
+        if key not in known:
+            raise PlanError(f"no key {key!r} here{existing(key, known)}", name)
+    if given["returns"] not in DTYPES:
+        raise PlanError(f"{given['returns']!r} is no type{existing(str(given['returns']), DTYPES)}", f"{name}.returns")
+    function = given["function"]
+    loaded = function if callable(function) else function_named(str(function), folder)
+    return UserFunction(loaded, given["returns"], bool(given.get("per_row", False)))
