@@ -1,0 +1,135 @@
+"""Where a query's results go when they go to files or to standard output."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import pyarrow as pa
+
+from dsms.batch import Batch
+from dsms.errors import DsmsError, PlanError, existing
+from dsms.files.columns import ARROW, arrow_of
+from dsms.files.writers import WRITERS
+from dsms.schema import Schema
+
+PART = ".part"
+STANDARD_OUTPUT = "-"
+
+
+class SinkClosedError(DsmsError):
+    """Whoever read standard output has gone: there is no one to write for."""
+
+
+class Sink:
+    """Results as rows with their `ts` in front, and the `sign` of a relation's: a file is there once it is whole.
+
+    Until `close` it is called `name.part`; after `abandon` it stays so, with what was written until then.
+    A timestamp is int64 microseconds in every format.
+    """
+
+    def __init__(self, form: str, path: Path | None, schema: Schema, appends: bool) -> None:
+        self.schema = written(schema, appends)
+        self._given, self._path = schema, path
+        self._file = _StandardOutput() if path is None else _part(path)
+        types = pa.schema([(name, ARROW[kind]) for name, kind in self.schema.fields])
+        self._writer = WRITERS[form](cast(BinaryIO, self._file), types)
+
+    def write(self, batch: Batch) -> None:
+        """Put these rows out; SinkClosedError if whoever read standard output has gone."""
+        if len(batch):
+            attributes = [batch.each("ts"), batch.each("sign")][: len(self.schema) - len(self._given)]
+            leading = [pa.array(np.asarray(values, dtype=np.int64)) for values in attributes]
+            columns = [*leading, *arrow_of(batch, self._given).values()]
+            self._writer.write(dict(zip(self.schema, columns, strict=True)))
+
+    def close(self) -> None:
+        """Finish the file and give it its name."""
+        self.abandon()
+        if self._path is not None:
+            os.replace(_part_of(self._path), self._path)
+
+    def abandon(self) -> None:
+        """Finish what was written, and leave it under the name of a part."""
+        with suppress(SinkClosedError):
+            self._writer.close()
+        self._file.close()
+
+
+def written(schema: Schema, appends: bool) -> Schema:
+    """The columns a sink writes; `_ts` or `_sign` lead where a query has a column `ts` or `sign` itself."""
+    leading = [("ts", "timestamp")] if appends else [("ts", "timestamp"), ("sign", "int64")]
+    return Schema((*((_free(name, schema), kind) for name, kind in leading), *schema.fields))
+
+
+def sink_from(
+    target: Mapping[str, Any] | str, schema: Schema, appends: bool, folder: Path, overwrite: bool = True
+) -> Sink:
+    """The sink that a plan's `{ jsonl = "out.jsonl" }` (or `csv`, or `parquet`) or "stdout" describes.
+
+    A path is relative to `folder`, `-` is standard output, a suffix `.gz` compresses.
+    """
+    if isinstance(target, str):
+        if target != "stdout":
+            raise PlanError(f'{target!r} given, "stdout" or a table with one of {sorted(WRITERS)} wanted')
+        target = {"jsonl": STANDARD_OUTPUT}
+    for key in target:
+        if key not in WRITERS:
+            raise PlanError(f"no format {key!r}{existing(str(key), WRITERS)}", str(key))
+    if len(target) != 1:
+        raise PlanError(f"{sorted(target)} given, exactly one of {sorted(WRITERS)} wanted")
+    [(form, name)] = target.items()
+    if not isinstance(name, str) or not name:
+        raise PlanError(f"{name!r} given, the path of a file wanted", form)
+    if name == STANDARD_OUTPUT:
+        if form == "parquet":
+            raise PlanError("Parquet cannot go to standard output, only csv or jsonl", form)
+        return Sink(form, None, schema, appends)
+    path = folder / name
+    if path.is_dir():
+        raise PlanError(f"{str(path)!r} is a folder: the path of a file wanted", form)
+    if path.exists() and not overwrite:
+        raise PlanError(f"{str(path)!r} exists already: it would be overwritten", form)
+    return Sink(form, path, schema, appends)
+
+
+def _free(name: str, schema: Schema) -> str:
+    return name if name not in schema else _free("_" + name, schema)
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(path.name + PART)
+
+
+def _part(path: Path) -> io.BufferedIOBase:
+    try:
+        return gzip.open(_part_of(path), "wb") if path.suffix == ".gz" else open(_part_of(path), "wb")
+    except OSError as error:
+        raise PlanError(f"{str(path)!r} cannot be written: {error.strerror}") from None
+
+
+class _StandardOutput(io.RawIOBase):
+    """Standard output without a buffer: every row is out when it is written, and nothing is left at the end."""
+
+    def __init__(self) -> None:
+        sys.stdout.flush()
+        self._raw = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._raw.write(left) :]
+        except BrokenPipeError:
+            raise SinkClosedError("standard output was closed by its reader") from None
+        return memoryview(data).nbytes
