@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streams import listed, through
 
 from dsms.batch import Batch
 from dsms.errors import PlanError
 from dsms.operators.arrange import Arrange
 from dsms.settings import Settings
-from tests.streams import listed, through
 
 
 def rows(*t, **attributes):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streams import batch, cuts, listed, through, whole
 
 from dsms.algebra import Window
 from dsms.batch import Batch
 from dsms.errors import PlanError
 from dsms.operators.recorder import Recorder
 from dsms.settings import Settings
-from tests.streams import batch, cuts, listed, through, whole
 
 RANGE = Window("range", 10)
 

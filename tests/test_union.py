@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from streams import batch, cuts, listed, through
 
 from dsms.errors import PlanError
 from dsms.operators.pending import BEGINNING
 from dsms.operators.union import Union
 from dsms.settings import Settings
-from tests.streams import batch, cuts, listed, through
 
 
 def test_rows_wait_until_no_port_can_bring_older_ones():
