@@ -92,6 +92,14 @@ def test_a_slide_longer_than_the_window_samples():
     assert recorded(Window("range", 2, 10), 7, 8, 9, 10, upto=21) == [(10, 1, 1), (10, 1, 2), (20, -1, 1), (20, -1, 2)]
 
 
+def test_rows_between_two_windows_are_not_held():
+    recorder = Recorder(window=Window("range", 2, 10))
+    recorder.process(batch((1, 1, 7), (2, 1, 7), upto=3))
+    assert (recorder.held, recorder.deadline()) == (0, None)
+    recorder.process(batch((5, 1, 7), (9, 1, 8), upto=9))
+    assert (recorder.held, recorder.deadline()) == (1, 10)
+
+
 def test_a_boundary_is_due_as_soon_as_time_has_come_to_it():
     recorder = Recorder(window=Window("range", 10, 10))
     assert listed(recorder.process(batch((3, 1, 7), upto=9))) == []
@@ -170,6 +178,17 @@ def test_however_the_rows_are_cut_the_window_is_the_one_defined(window, ts, upto
     expected = naive(window, rows, upto)
     assert through(Recorder(window=window), data.draw(cuts(rows, upto))) == expected
     assert through(Recorder(window=window), whole(rows, upto)) == expected
+
+
+@given(WINDOWS, st.lists(st.integers(-20, 30), min_size=1, max_size=8).map(sorted))
+def test_time_that_does_not_pass_the_deadline_puts_nothing_out(window, ts):
+    recorder = Recorder(window=window)
+    recorder.process(batch(*appended(*ts), upto=31))
+    while (due := recorder.deadline()) is not None:
+        start = due if window.slide else due + 1
+        assert not len(recorder.process(batch(upto=start - 1)))
+        assert set(recorder.process(batch(upto=start)).each("ts").tolist()) == {due}
+    assert window.kind == "rows" or not recorder.held
 
 
 @pytest.mark.parametrize("window", [Window("range", 999), Window("rows", 1000), Window("range", 900, 100)])

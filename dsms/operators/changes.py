@@ -1,6 +1,6 @@
 """A relation's changes as a stream: what came, what went, or all there is at each change.
 
-Arasu, Babu, Widom: "The CQL continuous query language", section 6.3.
+Arasu, Babu, Widom: "The CQL continuous query language: semantic foundations and query execution".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dsms.batch import Batch
 from dsms.errors import PlanError
 from dsms.operators.base import ROW_COST, Aside, Operator
 from dsms.operators.order import brought, merged
-from dsms.operators.pending import BEGINNING, Pending
+from dsms.operators.pending import Pending
 from dsms.schema import Schema
 from dsms.settings import Settings
 from dsms.slots import Numbers, Slots, columned, nullable, reaching
@@ -88,7 +88,7 @@ class Changes(Operator):
         slots = relation.slots.of(nullable(rows, names))
         relation.counts = reaching(relation.counts, relation.slots.high)
         ts, signs = rows.each("ts"), rows.each("sign")
-        starts = np.flatnonzero(np.diff(ts, prepend=BEGINNING))
+        starts = np.flatnonzero(np.concatenate(([True], ts[1:] != ts[:-1])))
         shown = []
         for start, stop in zip(starts, [*starts[1:], len(ts)], strict=True):
             self._refuse(relation.change(slots[start:stop], signs[start:stop]), int(ts[start]))

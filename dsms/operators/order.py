@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dsms.batch import Batch
+from dsms.batch import Batch, Column
 
 
 def merged(parts: Sequence[Batch | None], source: Batch, upto: int, ended: bool) -> Batch:
@@ -18,12 +18,11 @@ def merged(parts: Sequence[Batch | None], source: Batch, upto: int, ended: bool)
         return Batch(arrived=arrived, seq=seq, upto=upto, ended=ended)
     rows = Batch.joined(given)
     ts, sign = rows.each("ts"), rows.sign
-    same = np.diff(ts)
+    wrong = ts[1:] < ts[:-1]
     if isinstance(sign, np.ndarray):
-        if np.any((same < 0) | ((same == 0) & (np.diff(sign) < 0))):
-            rows = rows.pick(_order(given, ts, sign))
-    elif np.any(same < 0):
-        rows = rows.pick(np.argsort(ts, kind="stable"))
+        wrong |= (ts[1:] == ts[:-1]) & (sign[1:] < sign[:-1])
+    if wrong.any():
+        rows = rows.pick(_order(given, rows))
     return replace(rows, upto=upto, ended=ended)
 
 
@@ -37,8 +36,8 @@ def brought(batch: Batch) -> tuple[float, int]:
     )
 
 
-def _order(parts: Sequence[Batch], ts: np.ndarray, sign: np.ndarray) -> np.ndarray:
+def _order(parts: Sequence[Batch], rows: Batch) -> Column:
     signs = [part.sign for part in parts]
-    if not any(isinstance(value, np.ndarray) for value in signs) and signs == sorted(signs):
-        return np.argsort(ts, kind="stable")  # parts of one sign each, negative ones first: ties stand right already
-    return np.lexsort((sign, ts))
+    if all(isinstance(sign, int) for sign in signs) and signs == sorted(signs):
+        return np.argsort(rows.each("ts"), kind="stable")  # negative parts first: at one instant all stands right
+    return np.lexsort((rows.each("sign"), rows.each("ts")))

@@ -40,6 +40,8 @@ class _Rows:
         return int(self._pieces[0].each("ts")[0])
 
     def add(self, rows: Batch) -> None:
+        if not len(rows):
+            return
         self._count += len(rows)
         rows = replace(rows, ts=rows.each("ts"))
         while self._pieces and len(self._pieces[-1]) <= len(rows) < SMALL:
@@ -58,10 +60,10 @@ class _Rows:
                 break
         return count
 
-    def take(self, count: int) -> Batch | None:
-        """The oldest rows, let go."""
+    def take(self, count: int) -> list[Batch]:
+        """The oldest rows, let go, piece by piece."""
         self._count -= count
-        taken = []
+        taken: list[Batch] = []
         while count:
             head = self._pieces.popleft()
             if len(head) > count:
@@ -71,7 +73,7 @@ class _Rows:
                 self._whole = len(self._pieces[0])
             taken.append(head)
             count -= len(head)
-        return Batch.joined(taken) if taken else None
+        return taken
 
     def _keep(self, rest: Batch, before: int) -> None:
         """What is left of the first piece; copied once it is less than half, so that the memory of the rest is free."""
@@ -138,16 +140,17 @@ class Recorder(Operator):
         if rows is not None:
             self._inside.add(rows)
         left = self._inside.take(self._inside.before(complete.upto - self.window.length - 1))
-        return merged((self._expired(left, batch), rows), batch, complete.upto, complete.ended)
+        return merged((*self._expired(left, batch), rows), batch, complete.upto, complete.ended)
 
     def _by_count(self, rows: Batch | None) -> tuple[Batch | None, Batch | None]:
         """What leaves a window of the last rows, and what comes; not what would do both at one instant."""
         if rows is None:
             return None, None
         self._inside.add(rows)
-        left = self._inside.take(max(0, len(self._inside) - self.window.length))
-        if left is None:
+        taken = self._inside.take(max(0, len(self._inside) - self.window.length))
+        if not taken:
             return None, rows
+        left = Batch.joined(taken)
         pushing = rows.pick(slice(len(rows) - len(left), None))  # each row that leaves is pushed out by one that came
         at = pushing.each("ts")
         shown = left.each("ts") != at
@@ -171,19 +174,17 @@ class Recorder(Operator):
             upto = max(upto, self._entering(self._latest))  # time goes on until the last rows have been shown
         last = upto - upto % self.window.slide
         come = self._coming.take(self._coming.before(last))
-        if come is not None:
-            self._inside.add(come)
-            arrived, seq = brought(source)
-            come = replace(come, ts=self._entering(come.each("ts")), arrived=arrived, seq=seq)
+        for piece in come:
+            self._inside.add(piece)
+        arrived, seq = brought(source)
+        shown = [replace(piece, ts=self._entering(piece.each("ts")), arrived=arrived, seq=seq) for piece in come]
         left = self._inside.take(self._inside.before(last - self.window.length))
         done = upto + 1 if upto == last and upto > BEGINNING else upto  # nothing more will come at this boundary
-        return merged((self._expired(left, source), come), source, done, ended)
+        return merged((*self._expired(left, source), *shown), source, done, ended)
 
-    def _expired(self, rows: Batch | None, source: Batch) -> Batch | None:
-        if rows is None:
-            return None
+    def _expired(self, rows: list[Batch], source: Batch) -> list[Batch]:
         arrived, seq = brought(source)
-        return replace(rows, ts=self._leaving(rows.each("ts")), sign=-1, arrived=arrived, seq=seq)
+        return [replace(part, ts=self._leaving(part.each("ts")), sign=-1, arrived=arrived, seq=seq) for part in rows]
 
     def _entering(self, ts: Time) -> Time:
         """With slide: the first boundary after an instant."""
