@@ -48,7 +48,7 @@ def through(operator: Operator, batches, ports=None, ended=None):
 
 
 @st.composite
-def cuts(draw, rows, upto, ended=True):
+def cuts(draw, rows, upto):
     """The rows, which are in order, as batches of any size with time alone between some of them."""
     places = sorted(draw(st.lists(st.integers(0, len(rows)), max_size=6)))
     batches = []
@@ -60,7 +60,7 @@ def cuts(draw, rows, upto, ended=True):
             batches.append(batch(*rows[start:stop], upto=known))
         if stop and draw(st.booleans()):
             batches.append(batch(upto=draw(st.integers(last_ts, next_ts))))
-    return [*batches, batch(upto=upto, ended=True)] if ended else batches
+    return [*batches, batch(upto=upto, ended=True)]
 
 
 def whole(rows, upto):
