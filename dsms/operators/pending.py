@@ -60,6 +60,10 @@ class Pending:
     def __len__(self) -> int:
         return sum(len(batch) for port in self._ports for batch in port.waiting)
 
+    def first(self) -> int | None:
+        """The oldest timestamp among the rows that wait; None: none waits."""
+        return min((int(np.min(batch.ts)) for port in self._ports for batch in port.waiting), default=None)
+
     def add(self, batch: Batch, port: int = 0) -> Complete:
         """More rows, or only time, by this port: what is complete with them."""
         self._ports[port].add(batch)
