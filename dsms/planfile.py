@@ -65,7 +65,9 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
     for name, query in queries.items():
         reader.query(name, table_of(query, f"queries.{name}"))
     if reader.written:
-        relations = {n: relation_from(n, t, folder) for n, t in table_of(table.get("relations", {}), "relations").items()}
+        relations = {
+            n: relation_from(n, t, folder) for n, t in table_of(table.get("relations", {}), "relations").items()
+        }
         reader.write(relations, table_of(table.get("functions", {}), "functions"))
     plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive, folder)
     _check_carried(plan)
@@ -128,8 +130,8 @@ class _Reader:
         said = f"{place}.from"
         before = names(table["from"], said) if "from" in table else []
         self._froms += [(query, name, said) for name in before]
-        for number, given in enumerate(operators):
-            at = f"{place}.operators[{number}]"
+        for place_in, given in enumerate(operators):
+            at = f"{place}.operators[{place_in}]"
             entry = table_of(given, at)
             only(entry, OPERATOR_KEYS, at)
             station = self._station(query, entry, at)

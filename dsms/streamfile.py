@@ -63,7 +63,11 @@ def relation_from(name: str, given: Any, folder: Path) -> tuple[Schema, Batch]:
     only(table, RELATION_KEYS, place)
     schema = placed(f"{place}.schema", Schema.of, table_of(table.get("schema", {}), f"{place}.schema"))
     source = table.get("source", {})
-    rows = source if isinstance(source, Batch) else placed(f"{place}.source", partial(stored, schema=schema, folder=folder), source)
+    rows = (
+        source
+        if isinstance(source, Batch)
+        else placed(f"{place}.source", partial(stored, schema=schema, folder=folder), source)
+    )
     return schema, rows
 
 

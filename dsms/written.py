@@ -1,4 +1,4 @@
-"""Queries written down as text (CQL) or in Python, and what else of a plan is about real rows: stored relations, functions."""
+"""Queries written as text (CQL) or in Python, and the stored relations and functions that they refer to."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dsms.algebra import Node
 from dsms.batch import Batch
 from dsms.cql import Catalog, mentioned, query
 from dsms.errors import PlanError, existing
-from dsms.expressions.functions import UserFunction
+from dsms.expressions.user import UserFunction
 from dsms.fluent import Fluent
 from dsms.operators.function import function_named
 from dsms.plan import Query, Station, Stream

@@ -73,7 +73,6 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     return (expression,)
 
 
-<<<<<<< HEAD
 def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
     """The same expression over columns of other names; those that are not given keep theirs."""
     match expression:
@@ -88,7 +87,8 @@ def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
             return Cast(renamed(of, names), kind)
         case _:
             return expression
-=======
+
+
 def text_of(expression: Expression) -> str:
     """An expression as one would write it, for messages."""
     match expression:
@@ -124,4 +124,3 @@ def _is_infix(expression: Expression) -> bool:
     return isinstance(expression, Call) and (
         expression.name in INFIX or expression.name in ("neg", "not", "in", "is null")
     )
->>>>>>> dcfa362cc57258719205b0bbff350ed6e88404af

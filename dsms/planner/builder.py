@@ -25,7 +25,7 @@ from dsms.algebra import (
 )
 from dsms.batch import Batch
 from dsms.errors import PlanError
-from dsms.expressions.functions import UserFunction
+from dsms.expressions.user import UserFunction
 from dsms.joins import Input, MultiJoin
 from dsms.operators import Function, Operator
 from dsms.operators.aggregate import Aggregate as Grouping
@@ -112,9 +112,7 @@ class Builder:
             node = node.of
         if isinstance(node, Stored):
             raise PlanError(f"{node.name!r} is a stored relation: it can only be joined with a stream")
-        pipe = Pipe(
-            steps=tuple(reversed(steps)), schema=node.schema, functions=self.functions, on_error=self.on_error
-        )
+        pipe = Pipe(steps=tuple(reversed(steps)), schema=node.schema, functions=self.functions, on_error=self.on_error)
         kind = "where" if all(isinstance(step, Keep) for step in steps) else "select"
         return self._station(kind, query, pipe, self._of(node, query))
 
