@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points, version
 from typing import Any
 
-from dsms.cli import explain, recommend, sim
+from dsms.cli import explain, recommend, run, sim
 from dsms.errors import DsmsError, OperatorError
 
 log = logging.getLogger("dsms")
-COMMANDS: dict[str, Any] = {"sim": sim, "explain": explain, "recommend": recommend}
+COMMANDS: dict[str, Any] = {"run": run, "sim": sim, "explain": explain, "recommend": recommend}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,0 +1,175 @@
+"""A plan run on real rows in this process, under the wall clock: files in, files out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from dsms.batch import Batch
+from dsms.clock import Clock, WallClock
+from dsms.engine import Engine
+from dsms.errors import PlanError
+from dsms.feed import Feed
+from dsms.files import DeadLetters, Sink, Source, sink_from, source_from
+from dsms.measures import Memory, Results, Turns
+from dsms.operators import Aside
+from dsms.plan import Plan, Query
+from dsms.planfile import read_plan
+from dsms.policies.registry import policy_named
+
+ROWS = 10_000  # in a batch: large enough that what a turn costs is rows, small enough for the cache
+
+Progress = Callable[[int, float], None]  # rows so far, seconds so far
+
+
+@dataclass
+class Execution:
+    """What came of it."""
+
+    policy: str
+    seconds: float = 0.0
+    rows: Counter[str] = field(default_factory=Counter)  # read, by stream
+    results: Counter[str] = field(default_factory=Counter)  # put out, by query
+    aside: Mapping[tuple[str, str], int] = field(default_factory=dict)  # rows by where and kind
+    dead_letters: Path | None = None  # where those are
+    turns: int = 0
+    memory_max: float = 0.0  # rows in queues
+    latency: Mapping[str, float | None] = field(default_factory=dict)
+    stopped: bool = False  # before the end, by whoever watched
+
+    def to_json(self) -> dict[str, Any]:
+        """The same as plain values."""
+        aside = [{"where": where, "kind": kind, "rows": rows} for (where, kind), rows in self.aside.items()]
+        plain = {name: getattr(self, name) for name in ("policy", "seconds", "turns", "memory_max", "stopped")}
+        letters = None if self.dead_letters is None else str(self.dead_letters)
+        named = {"rows": dict(self.rows), "results": dict(self.results), "latency": dict(self.latency)}
+        return {**plain, **named, "aside": aside, "dead_letters": letters}
+
+
+def execute(
+    plan: Plan | str | Path,
+    policy: str = "fifo",
+    *,
+    sources: Mapping[str, Any] | None = None,
+    sinks: Mapping[str, Callable[[Batch], None]] | None = None,
+    rows: int = ROWS,
+    dead_letters: Path | None = None,
+    clock: Clock | None = None,
+    progress: Progress | None = None,
+) -> Execution:
+    """Run a plan's queries over its sources to their end; `sources` and `sinks` may stand in for files, by name.
+
+    Rows that cannot be read or worked out, and late ones, go to `dead_letters` if the plan says so: by default a file
+    beside the plan. Ctrl-C ends the run as if the sources had ended, and says so.
+    """
+    plan = plan if isinstance(plan, Plan) else read_plan(plan)
+    done = Execution(policy)
+    with ExitStack() as stack:
+        letters = stack.enter_context(DeadLetters(dead_letters or _beside(plan)))
+        feed = _feed(plan, sources or {}, rows, letters)
+        outlets = _outlets(plan, sinks or {}, stack)
+        memory, turns, results = Memory(), Turns(), Results(plan)
+
+        def sink(query: str, batch: Batch) -> None:
+            done.results[query] += len(batch)
+            outlets[query](batch)
+
+        def aside(station: str, put: Aside) -> None:
+            letters.aside(station, put)
+
+        watching = [memory, turns, results]
+        engine = Engine(
+            plan, policy_named(policy), clock=clock or WallClock(), observers=watching, sink=sink, aside=aside
+        )
+        try:
+            _drive(engine, feed, done, progress)
+        except KeyboardInterrupt:
+            done.stopped = True
+        done.seconds = engine.clock.now()
+        engine.finish(done.seconds)
+        done.turns, done.memory_max, done.latency = turns.count, memory.tuples.max, results.quantiles()
+        done.aside = dict(letters.counts)
+        done.dead_letters = letters.path if letters.counts else None
+    return done
+
+
+def _drive(engine: Engine, feed: Feed, done: Execution, progress: Progress | None) -> None:
+    try:
+        for stream, batch in feed:
+            done.rows[stream] += len(batch)
+            engine.push(stream, batch)
+            engine.run()
+            if progress is not None:
+                progress(done.rows.total(), engine.clock.now())
+    except KeyboardInterrupt:
+        done.stopped = True  # what has come in is still worked off
+    engine.end()
+    engine.run()
+
+
+def _feed(plan: Plan, given: Mapping[str, Any], rows: int, letters: DeadLetters) -> Feed:
+    sources: dict[str, Any] = {}
+    for stream in plan.streams:
+        if stream.name in given:
+            sources[stream.name] = given[stream.name]
+        elif stream.source is not None and stream.schema is not None:
+            sources[stream.name] = _source(plan, stream.name, stream.source, stream.schema, rows, letters)
+        elif stream.consumers:
+            raise PlanError(
+                'no source: `source = { csv = "rows.csv" }`, or jsonl, or parquet, is wanted',
+                f"streams.{stream.name}",
+                plan.name,
+            )
+    return Feed(sources, {stream.name: stream.timestamp for stream in plan.streams})
+
+
+def _source(plan: Plan, name: str, table: Any, schema: Any, rows: int, letters: DeadLetters) -> Source:
+    rejected = partial(letters.rejected, name) if plan.settings.on_error == "dead-letter" else None
+    try:
+        return source_from(table, schema, plan.folder, rejected, rows)
+    except PlanError as error:
+        raise error.within(f"streams.{name}.source", plan.name) from None
+
+
+def _outlets(plan: Plan, given: Mapping[str, Callable[[Batch], None]], stack: ExitStack) -> dict[str, Any]:
+    outlets: dict[str, Any] = {}
+    for query in plan.queries:
+        if query.name in given:
+            outlets[query.name] = given[query.name]
+        elif query.node is not None:
+            sink = _sink(plan, query)
+            stack.push(lambda kind, error, trace, sink=sink: _left(sink, error))
+            outlets[query.name] = sink.write
+        else:
+            outlets[query.name] = _nowhere
+    return outlets
+
+
+def _sink(plan: Plan, query: Query) -> Sink:
+    assert query.node is not None
+    target = "stdout" if query.sink is None else query.sink
+    try:
+        return sink_from(target, query.node.schema, query.node.appends, plan.folder)
+    except PlanError as error:
+        raise error.within(f"queries.{query.name}.sink", plan.name) from None
+
+
+def _left(sink: Sink, error: BaseException | None) -> None:
+    """A run that came to its end leaves whole files, one that failed leaves parts."""
+    if error is None:
+        sink.close()
+    else:
+        sink.abandon()
+
+
+def _nowhere(batch: Batch) -> None:
+    """Results of a query without a schema are counted only."""
+
+
+def _beside(plan: Plan) -> Path:
+    return plan.folder / f"{Path(plan.name or 'plan').stem}.dead.jsonl"
