@@ -47,3 +47,14 @@ def test_rows_out_of_order_are_put_in_order_before_they_are_taken():
     pending = Pending()
     assert taken(pending.add(batch(7, 5, 8, 6, upto=4))) == (4, [None])
     assert taken(pending.add(batch(9, upto=8))) == (8, [[5, 6, 7]])
+
+
+def test_many_small_batches_that_wait_are_not_put_together_again_and_again(monkeypatch):
+    joined = []
+    monkeypatch.setattr(Batch, "joined", classmethod(lambda cls, parts: joined.append(len(parts)) or parts[0]))
+    pending = Pending()
+    for ts in range(100):
+        pending.add(batch(ts + 10, upto=0))
+    assert joined == []
+    pending.add(batch(upto=60))
+    assert joined == [50]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from dsms.batch import Batch
 
 BEGINNING = -(2**62)  # before any timestamp
+NEVER = 2**63 - 1  # after any
 
 
 class Complete(NamedTuple):
@@ -20,49 +21,63 @@ class Complete(NamedTuple):
     rows: tuple[Batch | None, ...]  # by port, in the order of their timestamps; None: no rows
 
 
-@dataclass
 class _Port:
-    waiting: list[Batch]
-    upto: int = BEGINNING
-    ended: bool = False
+    """What has come in by one port, in pieces whose order is put right only when it has to be."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Batch] = deque()
+        self.upto = BEGINNING
+        self.ended = False
+        self.oldest, self._youngest = NEVER, BEGINNING  # among those that wait
+        self._ordered = True
 
     def add(self, batch: Batch) -> None:
         if len(batch):
+            ts = batch.each("ts")
+            self._ordered = self._ordered and int(ts[0]) >= self._youngest and not np.any(ts[1:] < ts[:-1])
+            self.oldest = min(self.oldest, int(ts.min()))
+            self._youngest = max(self._youngest, int(ts.max()))
             self.waiting.append(batch)
-        last = batch.upto if batch.upto is not None else int(batch.each("ts")[-1]) if len(batch) else BEGINNING
+        last = batch.upto if batch.upto is not None else int(ts[-1]) if len(batch) else BEGINNING
         self.upto = max(self.upto, last)
         self.ended = self.ended or batch.ended
 
     def take(self, upto: int) -> Batch | None:
         """The rows before an instant, oldest first."""
-        if not self.waiting:
+        if self.oldest >= upto:
             return None
-        rows = Batch.joined(self.waiting)
-        ts = rows.each("ts")
-        if len(ts) > 1 and np.any(ts[1:] < ts[:-1]):  # an operator that works ahead of time puts out as it comes
-            order = np.argsort(ts, kind="stable")
-            rows, ts = rows.pick(order), ts[order]
-        count = int(np.searchsorted(ts, upto))
-        if count == len(rows):
-            self.waiting = []
-            return rows
-        ready, rest = rows.cut(count)
-        self.waiting = [rest]
-        return ready if count else None
+        if not self._ordered:  # late rows, or those of an operator that puts out as it comes
+            rows = Batch.joined(list(self.waiting))
+            self.waiting = deque([rows.pick(np.argsort(rows.each("ts"), kind="stable"))])
+            self._ordered = True
+        ready: list[Batch] = []
+        while self.waiting:
+            ts = self.waiting[0].each("ts")
+            count = int(np.searchsorted(ts, upto))
+            if count < len(ts):
+                if count:
+                    first, self.waiting[0] = self.waiting[0].cut(count)
+                    ready.append(first)
+                self.oldest = int(ts[count])
+                return Batch.joined(ready)
+            ready.append(self.waiting.popleft())
+        self.oldest, self._youngest = NEVER, BEGINNING
+        return Batch.joined(ready)
 
 
 class Pending:
     """What has come in by each port of an operator and is not yet complete."""
 
     def __init__(self, ports: int = 1) -> None:
-        self._ports = [_Port([]) for _ in range(ports)]
+        self._ports = [_Port() for _ in range(ports)]
 
     def __len__(self) -> int:
         return sum(len(batch) for port in self._ports for batch in port.waiting)
 
     def first(self) -> int | None:
         """The oldest timestamp among the rows that wait; None: none waits."""
-        return min((int(np.min(batch.ts)) for port in self._ports for batch in port.waiting), default=None)
+        oldest = min(port.oldest for port in self._ports)
+        return None if oldest == NEVER else oldest
 
     def add(self, batch: Batch, port: int = 0) -> Complete:
         """More rows, or only time, by this port: what is complete with them."""
