@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,11 @@ def test_a_row_with_two_faults_is_put_aside_once() -> None:
     careful = pipe(made, on_error="dead-letter")
     assert rows(careful.process(batch([(0, -1, "x"), (1, -1, "y"), (1, 1, "z")]))) == [(2.0, 2.0)]
     assert [rows(aside.batch) for aside in careful.asides] == [[(0, -1, "x")], [(1, -1, "y")]]
+
+
+def test_a_pipe_goes_from_one_process_to_another() -> None:
+    sent = pickle.loads(pickle.dumps(pipe(Keep(call(">", A, 2)), Make((("b", B),)))))
+    assert rows(sent.process(batch(ROWS))) == [(30,), (40,)]
 
 
 def test_a_users_function_may_decide() -> None:
