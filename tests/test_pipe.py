@@ -9,22 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_expressions import call
 
 from dsms.batch import NULLS, Batch
 from dsms.errors import PlanError, RowError
 from dsms.expressions.functions import UserFunction
-from dsms.expressions.tree import Call, Column, Expression, Literal, Value
+from dsms.expressions.tree import Column, Expression, Literal
 from dsms.operators.pipe import Keep, Make, Pipe
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 
 SCHEMA = Schema.of({"a": "int64", "b": "int64", "s": "string"})
 A, B, S = map(Column, SCHEMA)
-
-
-def call(name: str, *arguments: Expression | Value) -> Call:
-    """A call whose plain values are literals."""
-    return Call(name, tuple(Literal(a) if isinstance(a, Value) else a for a in arguments))
 
 
 def batch(rows: list[tuple[Any, ...]], schema: Schema = SCHEMA, **attributes: Any) -> Batch:
