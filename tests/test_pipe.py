@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_expressions import call
 
 from dsms.batch import NULLS, Batch
 from dsms.errors import PlanError, RowError
 from dsms.expressions.functions import UserFunction
-from dsms.expressions.tree import Call, Column, Expression, Literal, Value
+from dsms.expressions.tree import Column, Expression, Literal
 from dsms.operators.pipe import Keep, Make, Pipe
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 
 SCHEMA = Schema.of({"a": "int64", "b": "int64", "s": "string"})
 A, B, S = map(Column, SCHEMA)
-
-
-def call(name: str, *arguments: Expression | Value) -> Call:
-    """A call whose plain values are literals."""
-    return Call(name, tuple(Literal(a) if isinstance(a, Value) else a for a in arguments))
 
 
 def batch(rows: list[tuple[Any, ...]], schema: Schema = SCHEMA, **attributes: Any) -> Batch:
@@ -132,6 +129,11 @@ def test_a_row_with_two_faults_is_put_aside_once() -> None:
     careful = pipe(made, on_error="dead-letter")
     assert rows(careful.process(batch([(0, -1, "x"), (1, -1, "y"), (1, 1, "z")]))) == [(2.0, 2.0)]
     assert [rows(aside.batch) for aside in careful.asides] == [[(0, -1, "x")], [(1, -1, "y")]]
+
+
+def test_a_pipe_goes_from_one_process_to_another() -> None:
+    sent = pickle.loads(pickle.dumps(pipe(Keep(call(">", A, 2)), Make((("b", B),)))))
+    assert rows(sent.process(batch(ROWS))) == [(30,), (40,)]
 
 
 def test_a_users_function_may_decide() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dsms.batch import Column
+from dsms.errors import PlanError, existing
 from dsms.expressions.faults import Faults
 from dsms.schema import DTYPES
 
@@ -29,6 +30,12 @@ class UserFunction:
     function: Callable[..., Any]
     returns: str  # its type
     per_row: bool = False
+
+    def __post_init__(self) -> None:
+        if self.returns not in DTYPES:
+            raise PlanError(
+                f"a function returns {self.returns!r}: no such type{existing(self.returns, DTYPES)}", "returns"
+            )
 
     def values(
         self, name: str, faults: Faults, nulls: Column | None, rows: int, arguments: list[Any]
