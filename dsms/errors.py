@@ -27,6 +27,10 @@ class PolicyError(DsmsError):
     """A policy text that names nothing, or a parameter out of its range."""
 
 
+class RowError(DsmsError):
+    """A row for which an expression has no value."""
+
+
 class OperatorError(Exception):
     """An operator's own code failed while it ran."""
 

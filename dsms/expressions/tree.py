@@ -47,6 +47,8 @@ class Cast:
 
 Expression = Column | Literal | Call | Case | Cast
 
+INFIX = frozenset(["+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=", "and", "or", "like", "||"])
+
 
 def columns_of(expression: Expression) -> frozenset[str]:
     """The names of the columns an expression reads."""
@@ -68,3 +70,40 @@ def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     if isinstance(expression, Call) and expression.name == "and":
         return tuple(part for argument in expression.arguments for part in conjuncts(argument))
     return (expression,)
+
+
+def text_of(expression: Expression) -> str:
+    """An expression as one would write it, for messages."""
+    match expression:
+        case Column(name):
+            return name
+        case Literal(value):
+            if isinstance(value, str):
+                return "'" + value.replace("'", "''") + "'"
+            return "null" if value is None else str(value).lower() if isinstance(value, bool) else repr(value)
+        case Cast(of, kind):
+            return f"cast({text_of(of)} as {kind})"
+        case Case(branches, otherwise):
+            parts = [f"when {text_of(condition)} then {text_of(value)}" for condition, value in branches]
+            return " ".join(["case", *parts, f"else {text_of(otherwise)} end"])
+        case Call(name, arguments):
+            return _call_text(name, arguments)
+
+
+def _call_text(name: str, arguments: tuple[Expression, ...]) -> str:
+    texts = [f"({text_of(part)})" if _is_infix(part) else text_of(part) for part in arguments]
+    if name in ("neg", "not"):
+        return f"{'-' if name == 'neg' else 'not '}{texts[0]}"
+    if name == "is null":
+        return f"{texts[0]} is null"
+    if name == "in":
+        return f"{texts[0]} in ({', '.join(map(text_of, arguments[1:]))})"
+    if name in INFIX:
+        return f" {name} ".join(texts)
+    return f"{name}({', '.join(map(text_of, arguments))})"
+
+
+def _is_infix(expression: Expression) -> bool:
+    return isinstance(expression, Call) and (
+        expression.name in INFIX or expression.name in ("neg", "not", "in", "is null")
+    )

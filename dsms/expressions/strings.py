@@ -1,0 +1,50 @@
+"""Strings: what SQL does with them, value by value."""
+
+from __future__ import annotations
+
+import operator
+import re
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+joined = np.frompyfunc(operator.add, 2, 1)
+lower = np.frompyfunc(str.lower, 1, 1)
+upper = np.frompyfunc(str.upper, 1, 1)
+trimmed = np.frompyfunc(lambda text: text.strip(" "), 1, 1)
+_length = np.frompyfunc(len, 1, 1)
+
+
+def length(values: Any) -> Any:
+    """How many characters each has."""
+    return np.int64(_length(values))
+
+
+def _part(text: str, start: int, count: int) -> str:
+    begin = start - 1 if start >= 0 else len(text) + start
+    first, last = sorted((begin, begin + count))
+    return text[max(first, 0) : max(last, 0)]
+
+
+_parts = np.frompyfunc(_part, 3, 1)
+_rests = np.frompyfunc(lambda text, start: _part(text, start, len(text) + abs(start) + 1), 2, 1)
+
+
+def substring(values: Any, start: Any, count: Any = None) -> Any:
+    """From the start, counted from 1 or if negative from the end, so many characters or all; as in DuckDB."""
+    return _rests(values, start) if count is None else _parts(values, start, count)
+
+
+@lru_cache(maxsize=256)
+def _pattern(text: str) -> re.Pattern[str]:
+    wild = {"%": ".*", "_": "."}
+    return re.compile("".join(wild.get(sign) or re.escape(sign) for sign in text), re.DOTALL)
+
+
+_like = np.frompyfunc(lambda text, pattern: _pattern(pattern).fullmatch(text) is not None, 2, 1)
+
+
+def like(values: Any, patterns: Any) -> Any:
+    """Whether each is as the pattern says: % stands for any characters, _ for one."""
+    return np.bool_(_like(values, patterns))

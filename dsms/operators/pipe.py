@@ -1,0 +1,186 @@
+"""Filters and projections in a row, as one operator: rows are copied once, however many conditions they pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from dsms.batch import NULLS, VARIES, Batch
+from dsms.batch import Column as Values
+from dsms.errors import PlanError, RowError, existing
+from dsms.expressions.evaluate import Evaluator, compiled
+from dsms.expressions.faults import Faults
+from dsms.expressions.functions import UserFunction
+from dsms.expressions.tree import Column, Expression, text_of
+from dsms.operators.base import ROW_COST, Aside, Operator
+from dsms.schema import DTYPES, Schema
+
+ON_ERROR = ("fail", "dead-letter")
+
+
+@dataclass(frozen=True)
+class Keep:
+    """Only the rows for which a condition holds; unknown is not true."""
+
+    condition: Expression
+
+
+@dataclass(frozen=True)
+class Make:
+    """New columns instead of those there are."""
+
+    items: tuple[tuple[str, Expression], ...]
+
+
+@dataclass
+class _Rows:
+    """Rows on their way through the steps: columns, and at which positions in them the rows are that are left."""
+
+    columns: Mapping[str, Values]
+    count: int  # rows left
+    at: Values | None = None  # None: every row of the columns
+    origin: Values | None = None  # which row of the batch each row of the columns was; None: the same
+
+    def narrow(self, mask: Values) -> None:
+        """Leave only some of the rows that are left."""
+        chosen = mask.nonzero()[0]
+        if len(chosen) < self.count:
+            self.at = chosen if self.at is None else self.at[chosen]
+            self.count = len(chosen)
+
+    def picked(self, names: tuple[str, ...]) -> Mapping[str, Values]:
+        """Some columns for the rows that are left; more may be in it."""
+        if self.at is None:
+            return self.columns
+        return {name: self.columns[name].take(self.at) for name in names if name in self.columns}
+
+    def positions(self) -> Values | None:
+        """Which rows of the batch are left; None: all."""
+        if self.origin is None or self.at is None:
+            return self.at if self.origin is None else self.origin
+        return self.origin[self.at]
+
+
+@dataclass(frozen=True)
+class _Condition:
+    evaluator: Evaluator
+    expression: Expression
+
+
+@dataclass(frozen=True)
+class _Renaming:
+    names: tuple[tuple[str, str], ...]  # new, old; null masks included
+
+
+@dataclass(frozen=True)
+class _Making:
+    items: tuple[tuple[str, Evaluator, Expression], ...]
+    names: tuple[str, ...]  # of the columns that are read
+
+
+@dataclass(eq=False)
+class Pipe(Operator):
+    """Conditions and new columns, step after step; has no state."""
+
+    cost: float = ROW_COST
+    schema: Schema = field(default_factory=lambda: Schema(()))
+    steps: tuple[Keep | Make, ...] = ()
+    functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    on_error: str = "fail"  # a row for which an expression has no value stops the run, or is put aside
+    output: Schema = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.on_error not in ON_ERROR:
+            raise PlanError(f"on_error is {self.on_error!r}{existing(self.on_error, ON_ERROR)}", "on_error")
+        self.output = self.schema
+        self._steps = [self._compiled(step) for step in self.steps]
+
+    def _compiled(self, step: Keep | Make) -> _Condition | _Renaming | _Making:
+        """A step over the columns the steps before put out, which become its own."""
+        if isinstance(step, Keep):
+            evaluator = compiled(step.condition, self.output, self.functions)
+            if evaluator.type not in ("bool", "null"):
+                raise PlanError(f"condition {text_of(step.condition)} is {evaluator.type}: bool is wanted")
+            return _Condition(evaluator, step.condition)
+        items = tuple((name, compiled(part, self.output, self.functions), part) for name, part in step.items)
+        for name, evaluator, _ in items:
+            if evaluator.type not in DTYPES:
+                raise PlanError(f"column {name!r} is null in every row: cast it to a type{existing('', DTYPES)}")
+        self.output = Schema(tuple((name, evaluator.type) for name, evaluator, _ in items))
+        plain = [(name, part.name) for name, part in step.items if isinstance(part, Column)]
+        if len(plain) == len(items):
+            return _Renaming(tuple((new + tail, old + tail) for new, old in plain for tail in ("", NULLS)))
+        return _Making(items, tuple(dict.fromkeys(name for _, evaluator, _ in items for name in evaluator.names)))
+
+    def process(self, batch: Batch, port: int = 0) -> Batch:
+        rows = _Rows(batch.columns, batch.rows)
+        for step in self._steps:
+            if isinstance(step, _Condition):
+                self._keep(batch, rows, step)
+            elif isinstance(step, _Renaming):
+                rows.columns = {new: rows.columns[old] for new, old in step.names if old in rows.columns}
+            else:
+                self._make(batch, rows, step)
+        return self._put_out(batch, rows)
+
+    def _keep(self, batch: Batch, rows: _Rows, step: _Condition) -> None:
+        faults = Faults()
+        holds, unknown = step.evaluator(rows.picked(step.evaluator.names), rows.count, faults)
+        if unknown is not None:
+            holds = holds & ~unknown
+        if faults.found:
+            holds = holds & self._sound(batch, rows, faults, step.expression)
+        rows.narrow(holds.astype(bool, copy=False))
+
+    def _make(self, batch: Batch, rows: _Rows, step: _Making) -> None:
+        columns = rows.picked(step.names)
+        origin, count = rows.positions(), rows.count
+        made: dict[str, Values] = {}
+        sound = None
+        for name, evaluator, expression in step.items:
+            faults = Faults()
+            made[name], unknown = evaluator(columns, count, faults)
+            if unknown is not None:
+                made[name + NULLS] = unknown
+            if faults.found:
+                sound = self._sound(batch, rows, faults, expression, sound)
+        rows.columns, rows.at, rows.origin = made, None, origin
+        if sound is not None:
+            rows.narrow(sound)
+
+    def _sound(
+        self, batch: Batch, rows: _Rows, faults: Faults, expression: Expression, sound: Values | None = None
+    ) -> Values:
+        """Which of the rows left have no fault, of those that had none; those that have one now are put aside."""
+        sound = np.ones(rows.count, dtype=bool) if sound is None else sound
+        left = rows.positions()
+        for positions, why in faults.by_reason(rows.count):
+            bad = positions[sound[positions]]
+            sound[bad] = False
+            if len(bad):
+                self._put_aside(batch.pick(bad if left is None else left[bad]), f"{why} in {text_of(expression)}")
+        return sound
+
+    def _put_aside(self, faulty: Batch, reason: str) -> None:
+        if self.on_error == "fail":
+            raise RowError(f"{reason}; the row is {faulty.pick(slice(0, 1)).records()[0]}")
+        self.asides.append(Aside("error", faulty, reason))
+
+    def _put_out(self, batch: Batch, rows: _Rows) -> Batch:
+        columns, left = rows.columns, rows.positions()
+        if left is None:
+            return batch if columns is batch.columns else replace(batch, columns=columns)
+        if rows.at is not None:
+            columns = rows.picked(tuple(columns))
+        picked: dict[str, Any] = {}
+        for name in VARIES:
+            if isinstance(values := getattr(batch, name), np.ndarray):
+                picked[name] = values.take(left)
+        upto = batch.upto
+        if upto is None and batch.rows:  # the last row may be gone, the time it brought is not
+            upto = int(batch.each("ts")[-1])
+        return replace(batch, columns=columns, rows=rows.count, upto=upto, **picked)

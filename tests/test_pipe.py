@@ -1,0 +1,195 @@
+"""Conditions and new columns in a row, as one operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsms.batch import NULLS, Batch
+from dsms.errors import PlanError, RowError
+from dsms.expressions.functions import UserFunction
+from dsms.expressions.tree import Call, Column, Expression, Literal, Value
+from dsms.operators.pipe import Keep, Make, Pipe
+from dsms.schema import DTYPES, Schema
+from dsms.settings import Settings
+
+SCHEMA = Schema.of({"a": "int64", "b": "int64", "s": "string"})
+A, B, S = map(Column, SCHEMA)
+
+
+def call(name: str, *arguments: Expression | Value) -> Call:
+    """A call whose plain values are literals."""
+    return Call(name, tuple(Literal(a) if isinstance(a, Value) else a for a in arguments))
+
+
+def batch(rows: list[tuple[Any, ...]], schema: Schema = SCHEMA, **attributes: Any) -> Batch:
+    """A batch of these rows, None as null."""
+    columns = {}
+    for place, (name, kind) in enumerate(schema.fields):
+        given = [row[place] for row in rows]
+        empty = "" if kind == "string" else 0
+        columns[name] = np.array([empty if value is None else value for value in given], dtype=DTYPES[kind])
+        if None in given:
+            columns[name + NULLS] = np.array([value is None for value in given])
+    return Batch.of(columns, rows=len(rows), **attributes)
+
+
+def pipe(*steps: Keep | Make, **options: Any) -> Pipe:
+    return Pipe(schema=SCHEMA, steps=steps, **options)
+
+
+def rows(batch: Batch) -> list[tuple[Any, ...]]:
+    return [tuple(record.values()) for record in batch.records()]
+
+
+ROWS = [(1, 10, "x"), (2, 20, "y"), (3, 30, "z"), (4, 40, "x")]
+
+
+def test_a_row_is_kept_if_every_condition_holds() -> None:
+    kept = pipe(Keep(call(">", A, 1)), Keep(call("<", B, 40))).process(batch(ROWS))
+    assert rows(kept) == [(2, 20, "y"), (3, 30, "z")]
+
+
+def test_a_row_is_not_kept_if_a_condition_is_unknown() -> None:
+    nulls = [(1, None, "x"), (None, 20, "y"), (3, 30, None)]
+    assert rows(pipe(Keep(call(">", A, 0))).process(batch(nulls))) == [(1, None, "x"), (3, 30, None)]
+    assert rows(pipe(Keep(Literal(None))).process(batch(nulls))) == []
+
+
+def test_new_columns_replace_the_old_ones() -> None:
+    made = pipe(Make((("s", S), ("double", call("*", A, 2)), ("one", Literal(1)))))
+    assert made.process(batch(ROWS)).records()[1] == {"s": "y", "double": 4, "one": 1}
+    assert made.output == Schema.of({"s": "string", "double": "int64", "one": "int64"})
+
+
+def test_conditions_after_new_columns_see_those() -> None:
+    steps = Keep(call(">", A, 1)), Make((("c", call("+", A, B)), ("s", S))), Keep(call(">", Column("c"), 22))
+    assert rows(pipe(*steps, Make((("t", S),))).process(batch(ROWS))) == [("z",), ("x",)]
+
+
+def test_nulls_go_with_their_columns() -> None:
+    nulls = batch([(1, None, "x"), (2, 20, None), (3, 30, "z")])
+    renamed = pipe(Make((("x", B), ("y", S))))
+    assert rows(renamed.process(nulls)) == [(None, "x"), (20, None), (30, "z")]
+    made = pipe(Keep(call("<", A, 3)), Make((("x", call("+", B, 1)), ("y", S))))
+    assert rows(made.process(nulls)) == [(None, "x"), (21, None)]
+
+
+def test_what_belongs_to_the_rows_stays_with_them() -> None:
+    given = batch(ROWS, ts=[1, 2, 3, 4], sign=[1, -1, 1, -1], arrived=[0.1, 0.2, 0.3, 0.4], seq=7, upto=9, ended=True)
+    kept = pipe(Keep(call("=", S, "x")), Make((("c", call("+", A, 0)),))).process(given)
+    assert rows(kept) == [(1,), (4,)]
+    assert (kept.each("ts").tolist(), kept.each("sign").tolist()) == ([1, 4], [1, -1])
+    assert (kept.each("arrived").tolist(), kept.seq, kept.upto, kept.ended) == ([0.1, 0.4], 7, 9, True)
+
+
+def test_a_batch_without_rows_left_still_brings_the_time() -> None:
+    steps = Keep(call(">", A, 9)), Make((("c", call("/", A, 0)),))
+    for rows_in in (batch(ROWS, ts=[1, 2, 3, 4], upto=9, ended=True), batch([], upto=9, ended=True)):
+        out = pipe(*steps).process(rows_in)
+        assert (len(out), out.upto, out.ended, list(out.columns)) == (0, 9, True, ["c"])
+        assert out.columns["c"].dtype == np.float64
+    assert pipe(*steps).process(batch(ROWS, ts=[1, 2, 3, 4])).upto == 4  # that of the last row, kept or not
+
+
+def test_nothing_is_copied_if_everything_passes() -> None:
+    given = batch(ROWS, ts=[1, 2, 3, 4])
+    assert pipe(Keep(call(">", A, 0)), Keep(call(">", B, 0))).process(given) is given
+    renamed = pipe(Keep(call(">", A, 0)), Make((("x", B),))).process(given)
+    assert renamed.columns["x"] is given.columns["b"]
+    mixed = pipe(Make((("x", B), ("y", call("*", A, 1.5))))).process(given)
+    assert mixed.columns["x"] is given.columns["b"]
+    assert mixed.ts is given.ts
+
+
+def test_a_faulty_row_stops_the_run_and_is_shown() -> None:
+    failing = pipe(Keep(call(">", B, 10)), Keep(call(">", call("/", 10, call("-", A, 3)), 0)))
+    with pytest.raises(RowError) as error:
+        failing.process(batch(ROWS))
+    assert str(error.value) == ("division by zero in (10 / (a - 3)) > 0; the row is {'a': 3, 'b': 30, 's': 'z'}")
+
+
+def test_faulty_rows_are_put_aside_as_they_came_and_nothing_else_is_lost() -> None:
+    steps = Keep(call(">", A, 1)), Make((("c", call("/", B, call("-", A, 2))), ("d", call("/", 6, call("-", A, 3)))))
+    careful = pipe(*steps, on_error="dead-letter")
+    assert rows(careful.process(batch(ROWS, ts=[1, 2, 3, 4]))) == [(20.0, 6.0)]
+    assert [(aside.kind, rows(aside.batch), aside.batch.each("ts").tolist()) for aside in careful.asides] == [
+        ("error", [(2, 20, "y")], [2]),
+        ("error", [(3, 30, "z")], [3]),
+    ]
+    assert [aside.reason for aside in careful.asides] == [
+        "division by zero in b / (a - 2)",
+        "division by zero in 6 / (a - 3)",
+    ]
+
+
+def test_a_row_with_two_faults_is_put_aside_once() -> None:
+    made = Make((("c", call("+", call("/", 1, A), call("sqrt", B))), ("d", call("/", 2, A))))
+    careful = pipe(made, on_error="dead-letter")
+    assert rows(careful.process(batch([(0, -1, "x"), (1, -1, "y"), (1, 1, "z")]))) == [(2.0, 2.0)]
+    assert [rows(aside.batch) for aside in careful.asides] == [[(0, -1, "x")], [(1, -1, "y")]]
+
+
+def test_a_users_function_may_decide() -> None:
+    functions = {"odd": UserFunction(lambda values: values % 2 == 1, "bool")}
+    assert rows(pipe(Keep(call("odd", A)), functions=functions).process(batch(ROWS))) == [ROWS[0], ROWS[2]]
+
+
+def test_a_fresh_pipe_has_no_dead_letters() -> None:
+    careful = pipe(Keep(call("=", call("/", 1, A), 1)), on_error="dead-letter")
+    careful.process(batch([(0, 0, "")]))
+    fresh = careful.fresh(Settings())
+    assert (len(careful.asides), fresh.asides) == (1, [])
+    assert rows(fresh.process(batch(ROWS))) == [ROWS[0]]
+
+
+@pytest.mark.parametrize(
+    ("steps", "options", "message"),
+    [
+        ((Keep(A),), {}, "condition a is int64: bool is wanted"),
+        ((Make((("x", Literal(None)),)),), {}, "column 'x' is null in every row: cast it to a type"),
+        ((Make((("x", A),)), Keep(call("=", A, 1))), {}, "no column 'a'; there are ['x']"),
+        ((), {"on_error": "ignore"}, "on_error: on_error is 'ignore'; there are ['dead-letter', 'fail']"),
+    ],
+)
+def test_a_pipe_that_cannot_run_says_why(steps: tuple[Keep | Make, ...], options: Any, message: str) -> None:
+    with pytest.raises(PlanError) as error:
+        pipe(*steps, **options)
+    assert str(error.value).startswith(message)
+
+
+VALUES = st.one_of(st.integers(-3, 3), st.none())
+CONDITIONS: list[tuple[Expression, Any]] = [
+    (call(">", A, 0), lambda a, b: a is not None and a > 0),
+    (call("<>", B, 1), lambda a, b: b is not None and b != 1),
+    (call("is null", A), lambda a, b: a is None),
+    (call("<=", A, B), lambda a, b: a is not None and b is not None and a <= b),
+    (call("=", call("//", 6, B), 3), lambda a, b: b is not None and (6 // b if b > 0 else -(6 // -b)) == 3),
+]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.tuples(VALUES, VALUES)), st.lists(st.sampled_from(CONDITIONS), max_size=4), st.integers(0, 4))
+def test_any_steps_do_what_they_do_row_by_row(pairs: Any, chosen: Any, place: int) -> None:
+    """Columns change their names and one is worked out after some of the conditions; a zero in b may be a fault."""
+    swap = Make((("a", B), ("b", A), ("s", S)))
+    back = Make((("a", B), ("b", A), ("s", S), ("n", call("+", A, 1))))
+    keeps = [Keep(condition) for condition, _ in chosen]
+    steps = (*keeps[:place], swap, back, *keeps[place:])
+    given = batch([(a, b, str(row)) for row, (a, b) in enumerate(pairs)], ts=np.arange(len(pairs)))
+    careful = pipe(*steps, on_error="dead-letter")
+    out = careful.process(given)
+    expected, faulty = [], []
+    for row, (a, b) in enumerate(pairs):
+        try:
+            if all(holds(a, b) for _, holds in chosen):
+                expected.append((a, b, str(row), None if b is None else b + 1))
+        except ZeroDivisionError:
+            faulty.append((a, b, str(row)))
+    assert rows(out) == expected
+    assert [int(row[2]) for row in rows(out)] == out.each("ts").tolist()
+    assert sorted((row for aside in careful.asides for row in rows(aside.batch)), key=lambda row: int(row[2])) == faulty
