@@ -20,7 +20,7 @@ from dsms.expressions.tree import Expression
 from dsms.expressions.user import UserFunction
 from dsms.schema import Schema
 
-__all__ = ["Catalog", "CqlError", "condition", "expression", "query", "selected"]
+__all__ = ["Catalog", "CqlError", "condition", "expression", "mentioned", "query", "selected"]
 NONE: Mapping[str, UserFunction] = MappingProxyType({})
 
 
@@ -28,6 +28,12 @@ def query(text: str, catalog: Catalog) -> Node:
     """What a CQL query means."""
     with placing(text):
         return Binder(catalog).query(parsed(text))
+
+
+def mentioned(text: str) -> set[str]:
+    """The names a query reads from, whatever they stand for."""
+    with placing(text):
+        return {table.name for table in parsed(text).find_all(exp.Table)}
 
 
 def expression(text: str, schema: Schema, functions: Mapping[str, UserFunction] = NONE) -> Expression:

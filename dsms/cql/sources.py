@@ -8,7 +8,7 @@ from functools import reduce
 
 from sqlglot import exp
 
-from dsms.algebra import Aggregate, Difference, Join, Node, Select, Stored, Stream, Union, Window, Windowed
+from dsms.algebra import Aggregate, Difference, Join, Named, Node, Select, Stored, Stream, Window, Windowed, inputs_of
 from dsms.cql.catalog import Catalog
 from dsms.cql.errors import CqlError, start_of
 from dsms.cql.scope import Scope
@@ -233,13 +233,12 @@ def taken_back(node: Node) -> str:
             return "an aggregate's results change"
         case Difference():
             return "rows of a difference go when the right side gets their like"
-        case Join(inputs) | Union(inputs):
-            parts = [part[1] if isinstance(part, tuple) else part for part in inputs]
-            return next(taken_back(part) for part in parts if not part.appends)
         case Stream() | Stored():
             return "its rows stay"
+        case Named(of=of):
+            return taken_back(of)
         case _:
-            return taken_back(node.of)
+            return next(taken_back(part) for part in inputs_of(node) if not part.appends)
 
 
 def refuse_others(node: exp.Expr, allowed: set[str]) -> None:
