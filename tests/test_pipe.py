@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_expressions import call
+from strategies import EXACT, EXAMPLES
 
 from dsms.batch import NULLS, Batch
 from dsms.errors import PlanError, RowError
@@ -174,7 +175,7 @@ CONDITIONS: list[tuple[Expression, Any]] = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(EXACT, max_examples=EXAMPLES or 150)
 @given(st.lists(st.tuples(VALUES, VALUES)), st.lists(st.sampled_from(CONDITIONS), max_size=4), st.integers(0, 4))
 def test_any_steps_do_what_they_do_row_by_row(pairs: Any, chosen: Any, place: int) -> None:
     """Columns change their names and one is worked out after some of the conditions; a zero in b may be a fault."""
