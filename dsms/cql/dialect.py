@@ -143,6 +143,12 @@ class Cql(Dialect):
                 subquery.meta.update(window=window, window_start=start)
             return subquery
 
+        def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
+            alias = super()._parse_table_alias(alias_tokens)
+            if alias is not None and self._match(TokenType.L_BRACKET, advance=False):
+                raise CqlError(f"a window stands before the alias: [...] AS {alias.name}", self._here())
+            return alias
+
         def _here(self) -> int | None:
             """Where the next token stands, or the last one at the end of the text."""
             return self._curr.start if self._curr else self._prev.start if self._prev else None

@@ -70,12 +70,12 @@ class Sources:
 
     def _source(self, node: exp.Expr) -> tuple[str, Node]:
         """The alias of a source and what it reads."""
-        if not isinstance(node, exp.Table | exp.Subquery) or node.args.get("db"):
+        if not isinstance(node, exp.Table | exp.Subquery) or node.args.get("db") is not None:
             raise CqlError("the name of a stream, stored relation or query is wanted in FROM", start_of(node))
         refuse_others(node, {"this", "alias"})
         alias = node.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            raise CqlError("columns are renamed in SELECT, not behind an alias", start_of(alias))
+        if alias is not None and (alias.args.get("columns") or not isinstance(alias.this, exp.Identifier)):
+            raise CqlError("an alias is one name; columns are renamed in SELECT", start_of(alias))
         if isinstance(node, exp.Subquery):
             if not node.alias:
                 raise CqlError("a sub-query in FROM wants a name: (SELECT ...) AS s", start_of(node))
