@@ -329,3 +329,228 @@ GROUPS = [
 @pytest.mark.parametrize(("text", "expected"), GROUPS, ids=[text for text, _ in GROUPS])
 def test_groups_are_aggregated_with_expressions_below_and_above(text, expected):
     assert tree(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("size + 1 - 2 * -3", Call("-", (Call("+", (SIZE, Literal(1))), Call("*", (Literal(2), Literal(-3)))))),
+        ("-size", Call("neg", (SIZE,))),
+        ("size / 2 % 3 // 4", Call("//", (Call("%", (Call("/", (SIZE, Literal(2))), Literal(3))), Literal(4)))),
+        ("1.5e3", Literal(1500.0)),
+        ("'it''s'", Literal("it's")),
+        ("size <> 1 OR NOT (size >= 2)", Call("or", (Call("<>", (SIZE, Literal(1))), Call("not", (Call(">=", (SIZE, Literal(2))),))))),
+        ("size != 1", Call("<>", (SIZE, Literal(1)))),
+        ("tag IS NULL", Call("is null", (TAG,))),
+        ("tag IS NOT NULL", Call("not", (Call("is null", (TAG,)),))),
+        ("size IN (1, 2)", Call("in", (SIZE, Literal(1), Literal(2)))),
+        ("size NOT IN (1, 2)", Call("not", (Call("in", (SIZE, Literal(1), Literal(2))),))),
+        ("size BETWEEN 1 AND 5", Call("and", (Call(">=", (SIZE, Literal(1))), Call("<=", (SIZE, Literal(5)))))),
+        ("tag LIKE 'a%'", Call("like", (TAG, Literal("a%")))),
+        ("tag NOT LIKE 'a%'", Call("not", (Call("like", (TAG, Literal("a%"))),))),
+        ("tag || 'x'", Call("||", (TAG, Literal("x")))),
+        ("ABS(size)", Call("abs", (SIZE,))),
+        ("substring(tag, 1, 2)", Call("substr", (TAG, Literal(1), Literal(2)))),
+        ("coalesce(size, dst, 0)", Call("coalesce", (SIZE, Column("dst"), Literal(0)))),
+        ("grade(size)", Call("grade", (SIZE,))),
+        ("CAST(size AS float64)", Cast(SIZE, "float64")),
+        ("size::DOUBLE", Cast(SIZE, "float64")),
+        ("CASE WHEN size > 3 THEN 1 END", Case(((more(SIZE, 3), Literal(1)),))),
+        ("CASE size WHEN 3 THEN 'a' ELSE tag END", Case(((Call("=", (SIZE, Literal(3))), Literal("a")),), TAG)),
+        ("TRUE", Literal(True)),
+    ],
+)  # fmt: skip
+def test_expressions_are_read_as_in_sql(text, expected):
+    assert expression(text, PACKETS, CATALOG.functions) == expected
+
+
+@pytest.mark.parametrize("function", ["round", "floor", "ceil", "sqrt", "ln", "exp", "power", "least", "greatest"])
+def test_functions_of_numbers_keep_their_names(function):
+    arguments = (SIZE, Literal(2)) if function in ("power", "least", "greatest") else (SIZE,)
+    text = f"{function.upper()}({', '.join(['size', '2'][: len(arguments)])})"
+    assert expression(text, PACKETS) == Call(function, arguments)
+
+
+@pytest.mark.parametrize("function", ["lower", "upper", "length", "trim"])
+def test_functions_of_strings_keep_their_names(function):
+    assert expression(f"{function}(tag)", PACKETS) == Call(function, (TAG,))
+
+
+def test_an_expression_over_a_join_may_qualify_its_columns():
+    schema = Schema((("p.src", "int64"), ("f.src", "int64"), ("f.rate", "float64")))
+    assert expression("p.src = f.src", schema) == Call("=", (Column("p.src"), Column("f.src")))
+    assert expression("rate", schema) == Column("f.rate")
+    with pytest.raises(CqlError, match=r"column 'src' is ambiguous; there are \['p.src', 'f.src'\]"):
+        expression("src", schema)
+
+
+def test_a_condition_is_true_false_or_unknown():
+    assert condition("size > 3", PACKETS) == more(SIZE, 3)
+    with pytest.raises(CqlError, match="line 1, column 1: a condition is wanted here, not a value of type int64"):
+        condition("size + 3", PACKETS)
+
+
+THERE = "there are ['dst', 'size', 'src', 'tag']"
+SOURCES = "there are ['flows', 'heavy', 'hosts', 'packets', 'sums']"
+UNITS = "there are ['microseconds', 'milliseconds', 'seconds', 'minutes', 'hours', 'days']"
+NAMES = [
+    (
+        "SELECT src\nFROM packets WHERE szie > 3",
+        f"line 2, column 20: no column 'szie' in 'packets' (did you mean 'size'?); {THERE}",
+    ),
+    ("SELECT p.szie FROM packets p", f"line 1, column 8: no column 'szie' in 'p' (did you mean 'size'?); {THERE}"),
+    ("SELECT q.size FROM packets p", "line 1, column 8: no source 'q' in sight; there are ['p']"),
+    (
+        "SELECT src FROM packets, flows",
+        "line 1, column 8: column 'src' is ambiguous; there are ['packets.src', 'flows.src']",
+    ),
+    (
+        "SELECT abc FROM packets p, flows f",
+        "line 1, column 8: no column 'abc' in any of ['p', 'f']; there are ['dst', 'rate', 'size', 'src', 'tag']",
+    ),
+    (
+        "SELECT * FROM pakets",
+        f"line 1, column 15: no stream, stored relation or query 'pakets' (did you mean 'packets'?); {SOURCES}",
+    ),
+    (
+        "SELECT 1 FROM packets, packets",
+        "line 1, column 24: two sources are called 'packets'; give one another name with AS",
+    ),
+    ("SELECT size AS \"a.b\" FROM packets", "line 1, column 16: 'a.b' cannot be the name of a column: no ? and no . in it"),
+    ("SELECT * FROM (SELECT src FROM packets)", "line 1, column 23: a sub-query in FROM wants a name: (SELECT ...) AS s"),
+]  # fmt: skip
+WINDOWS = [
+    ("SELECT * FROM packets [RANGE 5]", f"line 1, column 31: a unit of time is wanted as in RANGE 5 SECONDS, not ']'; {UNITS}"),
+    ("SELECT 1 FROM flows, packets [RANGE 5]", f"line 1, column 38: a unit of time is wanted as in RANGE 5 SECONDS, not ']'; {UNITS}"),
+    ("SELECT * FROM packets [ROWS 0]", "line 1, column 29: ROWS wants a whole number above 0, not '0'"),
+    ("SELECT * FROM packets [ROWS x]", "line 1, column 29: ROWS wants a whole number above 0, not 'x'"),
+    ("SELECT * FROM packets [ROWS 5 SLIDE 2]", "line 1, column 31: ] is wanted at the end of a window, not 'SLIDE'"),
+    ("SELECT * FROM packets [RANGE 0.5 us]", "line 1, column 30: RANGE: '0.5 us' is no whole number of microseconds"),
+    ("SELECT * FROM packets [RANGE 1 DAY SLIDE 0 DAYS]", "line 1, column 44: SLIDE wants a length of time above 0"),
+    (
+        "SELECT * FROM packets [5]",
+        "line 1, column 24: a window is one of [RANGE 10 SECONDS], [RANGE 10 SECONDS SLIDE 1 SECOND], [ROWS 100], [NOW] "
+        "or [UNBOUNDED], not '5'",
+    ),
+    ("SELECT * FROM packets p [NOW]", "line 1, column 25: a window stands before the alias: [...] AS p"),
+    (
+        "SELECT n FROM sums [NOW]",
+        "line 1, column 20: a window wants a stream, and this is a relation: an aggregate's results change; "
+        "ISTREAM makes a stream of it",
+    ),
+    (
+        "SELECT * FROM (SELECT src FROM packets [NOW]) [NOW] s",
+        "line 1, column 47: a window wants a stream, and this is a relation: rows leave the window in it; "
+        "ISTREAM makes a stream of it",
+    ),
+    (
+        "SELECT * FROM (SELECT src FROM packets EXCEPT SELECT src FROM flows) [NOW] s",
+        "line 1, column 70: a window wants a stream, and this is a relation: rows of a difference go when the right side "
+        "gets their like; ISTREAM makes a stream of it",
+    ),
+    (
+        "SELECT 1 FROM packets, hosts [NOW]",
+        "line 1, column 30: a window wants a stream, and 'hosts' is stored: it has no time",
+    ),
+]  # fmt: skip
+TYPES = [
+    ("SELECT 1 FROM packets WHERE size > 1 AND tag > 3", "line 1, column 42: '>' of string and int64: they have no common type"),
+    ("SELECT 1 FROM packets WHERE size", "line 1, column 29: a condition is wanted here, not a value of type int64"),
+    ("SELECT src, sum(tag) FROM packets GROUP BY src", "line 1, column 17: sum of string: int64 or float64 is wanted"),
+    ("SELECT NULL FROM packets", "line 1, column 8: a NULL without a type is no column: CAST(NULL AS int64) is one"),
+    ("SELECT 99999999999999999999 FROM packets", "line 1, column 8: 99999999999999999999 is more than int64 can hold"),
+    (
+        "SELECT src FROM packets UNION SELECT tag FROM packets",
+        "line 1, column 8: both sides want columns of the same types, not ['int64'] and ['string']",
+    ),
+    (
+        "SELECT 1 FROM packets p ANTI JOIN flows f ON p.tag = f.src",
+        "line 1, column 25: ANTI JOIN compares string with int64: the same type is wanted",
+    ),
+    ("SELECT CAST(size AS json) FROM packets", "line 1, column 13: CAST to json is not known; there are ['int64', 'float64', 'bool', 'timestamp', 'string']"),
+]  # fmt: skip
+AGGREGATES = [
+    ("SELECT src, count(*) FROM packets GROUP BY dst", "line 1, column 8: column 'src' is neither in GROUP BY nor inside an aggregate; keys are ['dst']"),
+    ("SELECT src FROM packets WHERE count(*) > 1", "line 1, column 31: the aggregate count has no place here"),
+    ("SELECT sum(max(size)) FROM packets", "line 1, column 12: the aggregate max has no place here"),
+    ("SELECT sum(size, src) FROM packets", "line 1, column 8: sum wants one argument, not 2"),
+    ("SELECT sum(*) FROM packets", "line 1, column 12: * stands alone in SELECT or in count(*)"),
+    ("SELECT sum(DISTINCT size) FROM packets", "line 1, column 8: DISTINCT stands behind SELECT or before the one argument of count"),
+    ("SELECT src FROM packets GROUP BY 1", "line 1, column 34: GROUP BY wants columns or expressions over them"),
+]  # fmt: skip
+REFUSED = [
+    ("SELECT src FROM packets ORDER BY src", "line 1, column 25: ORDER BY is not part of CQL: a continuous query has no last row"),
+    ("SELECT src FROM packets\nLIMIT 3", "line 2, column 1: LIMIT is not part of CQL: a continuous query has no last row"),
+    ("SELECT 1 FROM packets LEFT JOIN flows USING (src)", "line 1, column 23: LEFT JOIN is not part of CQL; there are JOIN, CROSS JOIN and ANTI JOIN"),
+    ("SELECT 1 FROM packets FULL OUTER JOIN flows USING (src)", "line 1, column 23: FULL OUTER JOIN is not part of CQL; there are JOIN, CROSS JOIN and ANTI JOIN"),
+    ("SELECT 1 FROM packets NATURAL JOIN flows", "line 1, column 23: NATURAL JOIN is not part of CQL; there are JOIN, CROSS JOIN and ANTI JOIN"),
+    ("SELECT 1 FROM packets p ANTI JOIN flows f", "line 1, column 25: ANTI JOIN wants ON or USING with the columns to compare"),
+    ("SELECT 1 FROM packets p ANTI JOIN flows f ON p.src > f.src", "line 1, column 46: ANTI JOIN compares a column of the left with one of the right by ="),
+    ("SELECT 1 FROM packets ANTI JOIN hosts USING (src)", "line 1, column 33: 'hosts' is stored; ANTI JOIN wants a stream or a query"),
+    ("SELECT name FROM hosts", "line 1, column 18: ['hosts'] are stored: a continuous query joins them with at least one stream"),
+    ("SELECT sum(size) OVER () FROM packets", "line 1, column 8: a window function (OVER) is not part of CQL; a window stands in brackets behind a stream in FROM"),
+    ("SELECT src FROM packets WHERE src IN (SELECT src FROM flows)", "line 1, column 46: a sub-query stands in FROM only; write a JOIN or an ANTI JOIN"),
+    ("SELECT src FROM packets WHERE EXISTS (SELECT src FROM flows)", "line 1, column 46: a sub-query stands in FROM only; write a JOIN or an ANTI JOIN"),
+    ("SELECT 1 FROM packets WHERE tag LIKE 'a' ESCAPE 'b'", "line 1, column 29: escape is not part of CQL"),
+    ("SELECT 1 FROM packets WHERE size BETWEEN SYMMETRIC 2 AND 1", "line 1, column 29: SYMMETRIC is not part of CQL here"),
+    ("SELECT a.b.c FROM packets", "line 1, column 8: a column is called name or alias.name, without a further dot"),
+    ("SELECT 1e400 FROM packets", "line 1, column 8: 1e400 is more than float64 can hold"),
+    ("SELECT src FROM packets INTERSECT SELECT src FROM flows", "line 1, column 8: intersect is not part of CQL"),
+    ("SELECT src FROM packets EXCEPT ALL SELECT src FROM flows", "line 1, column 8: EXCEPT ALL is not part of CQL; there are EXCEPT and ANTI JOIN"),
+    ("SELECT 1", "line 1, column 8: FROM is wanted: a continuous query reads at least one stream"),
+    ("DROP TABLE packets", "line 1, column 1: a query starts with SELECT or one of ['ISTREAM', 'DSTREAM', 'RSTREAM'], not 'DROP'"),
+    ("SELECT src FROM packets; SELECT 1", "one query is wanted, not 2"),
+    ("SELECT src FROM packets WHERE size >", "line 1, column 36: something is missing at '>'"),
+    ("SELECT src size tag FROM packets", "line 1, column 17: 'tag' is not expected here"),
+    ("SELECT 'a FROM packets", "line 1, column 8: ' is wanted: what starts here is not closed"),
+]  # fmt: skip
+MISTAKES = NAMES + WINDOWS + TYPES + AGGREGATES + REFUSED
+
+
+@pytest.mark.parametrize(("text", "message"), MISTAKES, ids=[text for text, _ in MISTAKES])
+def test_a_mistake_is_told_with_its_line_and_column(text, message):
+    with pytest.raises(CqlError) as caught:
+        tree(text)
+    assert str(caught.value) == message
+
+
+def test_an_unknown_function_is_told_with_the_nearest():
+    with pytest.raises(CqlError, match=r"line 1, column 12: no function 'grad' \(did you mean 'grade'\?\)"):
+        tree("SELECT 1 + grad(size) FROM packets")
+
+
+def test_in_a_plan_file_line_and_column_stay_with_the_message():
+    with pytest.raises(CqlError) as caught:
+        tree("SELECT szie FROM packets")
+    placed = caught.value.within("queries.q.cql", "plan.toml")
+    assert isinstance(placed, PlanError)
+    assert str(placed).startswith("plan.toml: queries.q.cql: line 1, column 8: no column 'szie'")
+
+
+def test_a_query_nested_too_deeply_is_refused():
+    with pytest.raises(CqlError):
+        tree(f"SELECT {'(' * 5000}1{')' * 5000} FROM packets")
+
+
+WORDS = (
+    "SELECT FROM WHERE HAVING DISTINCT ISTREAM DSTREAM ( ) [ ] , . * + - / // % = <> < >= AND OR NOT IS NULL IN LIKE || "
+    "packets flows hosts p f src size tag rate AS JOIN ANTI ON USING EXCEPT UNION ALL ROWS RANGE SLIDE NOW UNBOUNDED "
+    "SECONDS 10 0 1.5 'a' ' count sum avg min abs CASE WHEN THEN ELSE END CAST int64 BETWEEN LIMIT LEFT OVER WITH ; : :: "
+    '? @ $1 "x" INTERVAL EXISTS LATERAL VALUES PIVOT INTERSECT NATURAL true TIMESTAMP ARRAY -> IF ANY'
+)
+SALAD = st.lists(st.sampled_from([*WORDS.split(), "GROUP BY", "ORDER BY", "PARTITION BY"]), max_size=12).map(" ".join)
+FRAMES = st.sampled_from(
+    ["{}", "SELECT {} FROM packets", "SELECT src FROM packets {}", "SELECT src FROM packets WHERE {}",
+     "SELECT src, count(*) FROM packets GROUP BY {}", "ISTREAM (SELECT src FROM packets) {}"]
+)  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None)
+@given(FRAMES, SALAD)
+def test_no_text_whatever_raises_anything_but_a_cql_error(frame, salad):
+    """And what is understood has each column once."""
+    try:
+        names = list(tree(frame.format(salad)).schema)
+    except CqlError:
+        return
+    assert len(set(names)) == len(names)

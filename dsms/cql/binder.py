@@ -9,11 +9,11 @@ from sqlglot import exp
 from dsms.algebra import Difference, Distinct, Node, Select, ToStream, Union
 from dsms.cql.catalog import Catalog
 from dsms.cql.dialect import Changes
-from dsms.cql.errors import CqlError, start_of
+from dsms.cql.errors import CqlError, refuse_others, start_of
 from dsms.cql.grouping import Grouping, numbered
 from dsms.cql.items import named, projected
 from dsms.cql.scope import Scope
-from dsms.cql.sources import Sources, refuse_others
+from dsms.cql.sources import Sources
 from dsms.cql.translate import Translator, aggregates_in, is_aggregate, unsupported
 from dsms.errors import PlanError
 from dsms.expressions.tree import Column, Expression

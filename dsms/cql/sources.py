@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dsms.algebra import Aggregate, Difference, Join, Node, Select, Stored, Stream, Union, Window, Windowed
 from dsms.cql.catalog import Catalog
-from dsms.cql.errors import CqlError, start_of
+from dsms.cql.errors import CqlError, refuse_others, start_of
 from dsms.cql.scope import Scope
 from dsms.cql.translate import Translator
 from dsms.errors import PlanError
@@ -240,12 +240,3 @@ def taken_back(node: Node) -> str:
             return "its rows stay"
         case _:
             return taken_back(node.of)
-
-
-def refuse_others(node: exp.Expr, allowed: set[str]) -> None:
-    """Nothing that sqlglot read may be passed over in silence."""
-    for name, value in node.args.items():
-        if value and name not in allowed:
-            word = name.rstrip("_").upper()
-            start = start_of(value) if isinstance(value, exp.Expr) else start_of(node)
-            raise CqlError(f"{word} is not part of CQL here", start)
