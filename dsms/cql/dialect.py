@@ -62,6 +62,9 @@ class Cql(Dialect):
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
+        COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
+            token: parser.Parser.COLUMN_OPERATORS[token] for token in (TokenType.DOT, TokenType.DCOLON)
+        }
         QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
             token: parse if token in CLAUSES else refuse_clause
             for token, parse in parser.Parser.QUERY_MODIFIER_PARSERS.items()
@@ -89,14 +92,22 @@ class Cql(Dialect):
             parse_subquery_alias: bool = True,
             parse_set_operation: bool = True,
         ) -> exp.Expr | None:
-            if self._next.token_type != TokenType.L_PAREN or not self._match_texts(CHANGES):
-                return super()._parse_select_query(nested, table, parse_subquery_alias, parse_set_operation)
-            kind, start = self._prev.text.lower(), self._prev.start
-            query = super()._parse_select_query(True, table, parse_subquery_alias, parse_set_operation)
-            if not isinstance(query, exp.Subquery):
+            start = self._here()
+            changes = self._next.token_type == TokenType.L_PAREN and self._match_texts(CHANGES)
+            kind = self._prev.text.lower()
+            query = super()._parse_select_query(nested or changes, table, parse_subquery_alias, parse_set_operation)
+            if changes and not isinstance(query, exp.Subquery):
                 raise CqlError(f"a query in brackets is wanted behind {kind.upper()}", start)
-            query.meta.update(changes=kind, start=start)
+            if query is not None:
+                query.meta.update({"start": start, "changes": kind} if changes else {"start": start})
             return query
+
+        def parse_set_operation(self, this: exp.Expr | None, *args: Any, **kwargs: Any) -> exp.SetOperation | None:
+            operator = self._here()
+            operation = super().parse_set_operation(this, *args, **kwargs)
+            if operation is not None:
+                operation.meta["operator"] = operator
+            return operation
 
         def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
             if self._next.token_type in NAMES_A_COLUMN or not self._match_texts(CHANGES):
