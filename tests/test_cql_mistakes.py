@@ -36,7 +36,7 @@ NO_OVER = "a window function (OVER) is not part of CQL; a window stands in brack
 NO_UNIT = "a unit of time is wanted as in RANGE 5 SECONDS, not ']'"
 MEND = "ISTREAM makes a stream of it"
 KINDS = "there are ['int64', 'float64', 'bool', 'timestamp', 'string']"
-STARTS = "a query starts with SELECT or one of ['ISTREAM', 'DSTREAM', 'RSTREAM']"
+STARTS = "a query starts with SELECT or as in ISTREAM (SELECT"
 BY_EQUALS = "ANTI JOIN compares a column of the left with one of the right by ="
 THERE = "there are ['dst', 'size', 'src', 'tag']"
 SOURCES = "there are ['flows', 'heavy', 'hosts', 'packets', 'sums']"
@@ -77,6 +77,8 @@ WINDOWS = [
     ("SELECT * FROM packets [RANGE 5]", f"line 1, column 31: {NO_UNIT}; {UNITS}"),
     ("SELECT 1 FROM flows, packets [RANGE 5]", f"line 1, column 38: {NO_UNIT}; {UNITS}"),
     ("SELECT * FROM packets [ROWS 0]", "line 1, column 29: ROWS wants a whole number above 0, not '0'"),
+    ("SELECT * FROM packets [NOW", "line 1, column 24: ] is wanted at the end of a window, not the end of the text"),
+    ("SELECT * FROM packets [ROWS", "line 1, column 24: ROWS wants a whole number above 0, not the end of the text"),
     ("SELECT * FROM packets [ROWS x]", "line 1, column 29: ROWS wants a whole number above 0, not 'x'"),
     ("SELECT * FROM packets [ROWS 5 SLIDE 2]", "line 1, column 31: ] is wanted at the end of a window, not 'SLIDE'"),
     ("SELECT * FROM packets [RANGE 0.5 us]", "line 1, column 30: RANGE: '0.5 us' is no whole number of microseconds"),
