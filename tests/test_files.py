@@ -88,6 +88,7 @@ def test_csv_is_read_however_it_is_written_and_cut(
         (b'a,b\n1,"x\ny"\n2.5,y\n4,v\n', [(1, "x\ny"), (4, "v")], [(4, "2.5,y", "column 'a': '2.5' given")]),
         (b"a,b\n\n\n9223372036854775808,y", [], [(4, "9223372036854775808,y", "int64")]),
         (b"a,b\n1,x\n2,\xffy\n", [(1, "x")], [(3, "2,\\xffy", "column 'b': byte 0xff at position 0 is not UTF-8")]),
+        (b"a,b\n\xff,x\n2,y\n", [(2, "y")], [(2, "\\xff,x", "column 'a': byte 0xff at position 0 is not UTF-8")]),
         (b"a,b\n1,\xff,x\n2,y\n", [(2, "y")], [(2, "1,\\xff,x", "3 fields given, 2 wanted")]),
         (b'a,b\n1,"x\n2,y\n3,z\n', [(2, "y"), (3, "z")], [(2, '1,"x', "a quote is opened and never closed")]),
         (b'a,b\nq,"x\ny"\n2,"y\n', [], [(2, 'q,"x\ny"', "'q' given"), (4, '2,"y', "never closed")]),
