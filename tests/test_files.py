@@ -20,6 +20,7 @@ from pyarrow import parquet
 
 from dsms.batch import NULLS, Batch
 from dsms.errors import PlanError
+from dsms.files import records
 from dsms.files.columns import batch_of
 from dsms.files.dead_letters import DeadLetters
 from dsms.files.rejected import Rejected, RowError
@@ -102,6 +103,13 @@ def test_bad_csv_rows_are_rejected_by_line_and_the_others_go_on_in_order(
     assert found == expected
     assert [row[:2] for row in bad] == [row[:2] for row in rejected]
     assert all(part in reason for (_, _, reason), (_, _, part) in zip(bad, rejected, strict=True))
+
+
+def test_a_quote_is_not_looked_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "LONGEST", 20)
+    found, rejected = read(b'a,b\n1,"x\n' + b"2,y\n" * 20 + b'3,"z"\n', tmp_path, block=10)
+    assert found == [(2, "y")] * 20 + [(3, "z")]
+    assert rejected == [(2, '1,"x', "a quote is opened and never closed")]
 
 
 def test_csv_without_a_header_has_the_columns_of_the_schema(tmp_path: Path) -> None:
@@ -236,7 +244,7 @@ def test_a_bad_row_fails_the_run_where_that_is_asked_for_or_nobody_takes_it(tmp_
         ({"csv": "x.csv", "on_error": "stop"}, "'stop' given, one of"),
         ({"jsonl": "x.csv", "header": True}, "no option 'header'"),
         ({"parquet": "-"}, "only as csv or jsonl"),
-        ({"parquet": "x.csv"}, "no Parquet file"),
+        ({"parquet": "x.csv"}, "cannot be read as Parquet"),
     ],
 )
 def test_a_source_that_cannot_be_is_refused(table: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -332,9 +340,13 @@ def test_a_file_has_its_name_only_when_it_is_whole(form: str, tmp_path: Path) ->
     sink.write(Batch.of({"a": [1], "b": ["x"]}))
     assert (tmp_path / "out").read_text() == "old"
     sink.abandon()
+    sink.close()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "out.part"]
     assert stored({form: "out.part"}, AB, tmp_path).records() == [{"a": 1, "b": "x"}]
-    sink_from({form: "out"}, AB, True, tmp_path).close()
+    whole = sink_from({form: "out"}, AB, True, tmp_path)
+    whole.close()
+    whole.close()
+    whole.abandon()
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
 
 

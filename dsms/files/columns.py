@@ -88,11 +88,16 @@ def _cast(values: pa.Array, kind: str) -> pa.Array | None:
 
 def _parsed(text: pa.Array, kind: str) -> pa.Array | None:
     """Text as that type; spaces around it and a plus before it are allowed, and empty text is null."""
-    found = _tried(text, ARROW[kind])
+    found = _converted(text, kind)
     if found is None:
         trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(text), r"^\+([0-9.])", r"\1")
-        text = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
-        found = _tried(text, ARROW[kind])
+        found = _converted(pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed), kind)
+    return found
+
+
+def _converted(text: pa.Array, kind: str) -> pa.Array | None:
+    """Text exactly as Arrow takes it."""
+    found = _tried(text, ARROW[kind])
     if found is None and kind == "timestamp":
         instants = next((i for i in (_tried(text, type_) for type_ in INSTANTS) if i is not None), None)
         found = None if instants is None else instants.cast(MICROSECONDS, safe=False).cast(pa.int64())
