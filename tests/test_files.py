@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -85,6 +86,7 @@ def test_csv_is_read_however_it_is_written_and_cut(
     ("text", "expected", "rejected"),
     [
         (b"a,b\n1,x\n2\n3,y,z\n4,v\n", [(1, "x"), (4, "v")], [(3, "2", "1 field given"), (4, "3,y,z", "3 fields")]),
+        (b"a,b\nq,x\n2\n", [], [(2, "q,x", "'q' given"), (3, "2", "1 field given")]),
         (b"a,b\r\n1,x\r\n2\r\n4,v\r\n", [(1, "x"), (4, "v")], [(3, "2", "1 field given, 2 wanted")]),
         (b'a,b\n1,"x\ny"\n2.5,y\n4,v\n', [(1, "x\ny"), (4, "v")], [(4, "2.5,y", "column 'a': '2.5' given")]),
         (b"a,b\n\n\n9223372036854775808,y", [], [(4, "9223372036854775808,y", "int64")]),
@@ -103,6 +105,18 @@ def test_bad_csv_rows_are_rejected_by_line_and_the_others_go_on_in_order(
     assert found == expected
     assert [row[:2] for row in bad] == [row[:2] for row in rejected]
     assert all(part in reason for (_, _, reason), (_, _, part) in zip(bad, rejected, strict=True))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.text('x1",\n\r', max_size=30), st.integers(1, 10))
+def test_any_text_gives_the_same_rows_and_rejects_however_it_is_cut(text: str, block: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found, rejected = read(text.encode(), Path(folder), header=False)
+        assert read(text.encode(), Path(folder), header=False, block=block) == (found, rejected)
+    lines = re.split("\r\n|\r|\n", text)
+    assert all(lines[line - 1].startswith(re.split("[\r\n]", row)[0]) for line, row, _ in rejected)
+    if '"' not in text:
+        assert len(found) + len(rejected) == sum(map(bool, lines))
 
 
 def test_a_quote_is_not_looked_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
