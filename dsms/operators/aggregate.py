@@ -12,12 +12,13 @@ from dsms.algebra import Aggregation
 from dsms.batch import Batch, Column
 from dsms.errors import PlanError, existing
 from dsms.operators.base import ROW_COST, Operator
+from dsms.operators.block import Block
 from dsms.operators.cells import Cells, Kept
 from dsms.operators.extremes import Extreme, Record
 from dsms.operators.members import DistinctCount, Members
 from dsms.operators.pending import BEGINNING, Pending
 from dsms.operators.presence import Presence
-from dsms.operators.sums import BeyondError, Block, Count, FloatSum, IntegerSum
+from dsms.operators.sums import BeyondError, Count, FloatSum, IntegerSum
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 from dsms.slots import Nullable, Slots, columned, nullable, plain
@@ -97,9 +98,8 @@ class Aggregate(Operator):
             out = self._changes(rows)
         elif not self.keys and not self._begun and complete.upto > BEGINNING and not len(self._pending):
             out = self._nothing(complete.upto - 1, batch)
-        return replace(
-            out, seq=batch.seq if isinstance(batch.seq, int) else 0, upto=complete.upto, ended=complete.ended
-        )
+        seq = int(np.min(batch.seq, initial=2**62))
+        return replace(out, seq=seq, upto=complete.upto, ended=complete.ended)
 
     def _nothing(self, ts: int, batch: Batch) -> Batch:
         """The row without keys when there are no rows: counts are 0, all else is null."""
@@ -120,7 +120,7 @@ class Aggregate(Operator):
         if not self.keys:
             was, there = ~cells.opens | self._begun, np.ones(len(cells), dtype=bool)
             self._begun = True
-        block = Block(rows, cells, signs)
+        block = Block(rows, cells, signs, {})
         try:
             turns = [shown.turn(block) for shown in self._shown]
         except BeyondError as beyond:

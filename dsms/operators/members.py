@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from dsms.batch import NULLS
+from dsms.operators.block import Block, Flips
 from dsms.operators.cells import Kept
 from dsms.operators.presence import Presence
-from dsms.operators.sums import Block
-from dsms.slots import Nullable, Numbers, Slots
-
-
-class Flips(NamedTuple):
-    """Values that come to a group or leave it, by value, then in the order of time."""
-
-    pair: Numbers  # the number of this value in this group
-    cell: Numbers  # of the groups' cells
-    sign: Numbers  # +1 comes, -1 leaves
+from dsms.slots import Nullable, Slots
 
 
 class Members:
@@ -27,15 +17,13 @@ class Members:
     def __init__(self, column: str) -> None:
         self._column = column
         self._presence = Presence()
-        self._block: Block | None = None
-        self._flips = Flips(*(np.zeros(0, dtype=np.int64),) * 3)
         self.pairs = Slots()  # of group and value
 
     def flips(self, block: Block) -> Flips:
         """What comes and leaves in this block; found once, whoever asks."""
-        if block is not self._block:
-            self._block, self._flips = block, self._follow(block)
-        return self._flips
+        if self._column not in block.flips:
+            block.flips[self._column] = self._follow(block)
+        return block.flips[self._column]
 
     def _follow(self, block: Block) -> Flips:
         nulls = block.rows.columns.get(self._column + NULLS)

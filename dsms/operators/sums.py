@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dsms.batch import NULLS, Batch, Column
+from dsms.batch import Column
+from dsms.operators.block import Block
 from dsms.operators.cells import Cells, Kept
 from dsms.slots import Nullable, Numbers
 
 LONG = 64  # cells: a longer run is added up by itself, shorter ones side by side
-
-
-class Block(NamedTuple):
-    """Complete instants: their rows, and what each of them does to which group."""
-
-    rows: Batch
-    cells: Cells
-    signs: Numbers
-
-    def counting(self, column: str | None) -> Numbers:
-        """Each row's sign, nothing where the column is null."""
-        nulls = self.rows.columns.get(f"{column}{NULLS}")
-        return self.signs if nulls is None else np.where(nulls, 0, self.signs)
 
 
 class Count:
