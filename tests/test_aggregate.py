@@ -14,8 +14,8 @@ from strategies import EXACT
 from dsms.algebra import Aggregation
 from dsms.batch import Batch
 from dsms.errors import PlanError
-from dsms.operators.aggregate import Aggregate
-from dsms.operators.extremes import NONE, stabbed
+from dsms.operators.aggregation.aggregate import Aggregate
+from dsms.operators.aggregation.extremes import NONE, stabbed
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 

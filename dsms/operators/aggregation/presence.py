@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dsms.operators.cells import Cells, Kept
+from dsms.operators.aggregation.cells import Cells, Kept
 from dsms.slots import Numbers
 
 

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from dsms.algebra import Aggregation
 from dsms.batch import Batch, Column
 from dsms.errors import PlanError, existing
+from dsms.operators.aggregation.block import Block
+from dsms.operators.aggregation.cells import Cells, Kept
+from dsms.operators.aggregation.extremes import Extreme, Record
+from dsms.operators.aggregation.members import DistinctCount, Members
+from dsms.operators.aggregation.presence import Presence
+from dsms.operators.aggregation.sums import BeyondError, Count, FloatSum, IntegerSum
 from dsms.operators.base import ROW_COST, Operator
-from dsms.operators.block import Block
-from dsms.operators.cells import Cells, Kept
-from dsms.operators.extremes import Extreme, Record
-from dsms.operators.members import DistinctCount, Members
 from dsms.operators.pending import BEGINNING, Pending
-from dsms.operators.presence import Presence
-from dsms.operators.sums import BeyondError, Count, FloatSum, IntegerSum
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 from dsms.slots import Nullable, Slots, columned, nullable, plain
