@@ -24,7 +24,9 @@ class _Run:
 
     def first(self, wanted: Ints, positions: Ints) -> Ints:
         """Where the entries of keys begin that are at or after a position; `wanted` are codes, shifted."""
-        return np.searchsorted(self.entries, wanted + np.clip(positions - self.base, 0, self.end - self.base))
+        return np.searchsorted(
+            self.entries, wanted + np.minimum(np.maximum(positions - self.base, 0), self.end - self.base)
+        )
 
 
 class Index:

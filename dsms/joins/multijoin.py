@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, combinations
 from typing import ClassVar
 
@@ -17,6 +17,7 @@ from dsms.errors import PlanError
 from dsms.joins.chain import Items, Windows
 from dsms.joins.events import horizon, instants, signs
 from dsms.joins.inputs import Input, pure, shown, sides_of
+from dsms.joins.keys import Ints
 from dsms.joins.output import Emit, gathered, joined, merged, nothing
 from dsms.joins.relation import RelationSide
 from dsms.joins.results import ResultSide
@@ -67,6 +68,8 @@ class MultiJoin(Operator):
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
         complete = self._pending.add(batch, port)
+        if not self._going and not any(complete.rows):
+            return self._empty(batch, complete)
         before = horizon(complete.upto)
         for number, rows in enumerate(complete.rows):
             if rows is not None:
@@ -162,23 +165,26 @@ class MultiJoin(Operator):
         side.record(items.orders[order], sign[order], {alias: rows[order] for alias, rows in items.positions.items()})
 
     def _output(self, through: Sequence[Items], batch: Batch, complete: Complete) -> Batch:
-        seq = int(np.max(batch.seq)) if np.size(batch.seq) else 0
-        empty = Batch(self._nothing, 0, seq=seq, upto=complete.upto, ended=complete.ended)
+        empty = self._empty(batch, complete)
         if not through:
             return empty
         turned, items = merged(through, not self._pure)
-        sign = signs(turned)
         if self.emit != "both" and (not self._pure or self.emit == "deaths"):
-            wanted = np.flatnonzero(sign == (1 if self.emit == "births" else -1))
-            turned, items, sign = turned[wanted], items.pick(wanted), sign[wanted]
+            wanted = np.flatnonzero(signs(turned) == (1 if self.emit == "births" else -1))
+            turned, items = turned[wanted], items.pick(wanted)
         if not len(items):
             return empty
-        rows = gathered(self._windows.inputs, self.columns, turned, items)
-        one_sign = int(sign[0]) if np.all(sign == sign[0]) else sign
-        return Batch(
-            rows.columns, len(items), ts=instants(turned), arrived=rows.arrived, sign=one_sign, seq=seq,
-            upto=complete.upto, ended=complete.ended,
-        )  # fmt: skip
+        columns = gathered(self._windows.inputs, self.columns, items)
+        sign: int | Ints = 1 if self.emit == "births" else -1
+        if self.emit == "both":
+            each = signs(turned)
+            sign = each if np.any(each != each[0]) else int(each[0])
+        ts, arrived = instants(turned), items.arrived
+        return replace(empty, columns=columns, rows=len(items), ts=ts, arrived=arrived, sign=sign)
+
+    def _empty(self, batch: Batch, complete: Complete) -> Batch:
+        seq = int(np.max(batch.seq)) if np.size(batch.seq) else 0
+        return Batch(self._nothing, 0, seq=seq, upto=complete.upto, ended=complete.ended)
 
     def _release(self, before: int) -> None:
         """Let go what nobody can see any more."""

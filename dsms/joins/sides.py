@@ -77,6 +77,10 @@ class Side(ABC):
         """What rows are compared by."""
 
     @abstractmethod
+    def arrived(self, rows: Ints) -> Floats:
+        """When the last of what rows are made of arrived."""
+
+    @abstractmethod
     def sources(self, rows: Ints) -> dict[str, Ints]:
         """The rows of inputs that these rows are made of, by alias."""
 
@@ -119,6 +123,9 @@ class InputSide(Side):
                 missing = self.rows.take(name + NULLS, rows)
                 nulls = missing if nulls is None else nulls | missing
         return Values(columns, nulls)
+
+    def arrived(self, rows: Ints) -> Floats:
+        return self.rows.take(ARRIVED, rows)
 
     def sources(self, rows: Ints) -> dict[str, Ints]:
         return {self.layout.alias: rows}
