@@ -13,7 +13,7 @@ PORTS = 64
 COMES = PORTS  # added where a row comes rather than goes
 INSTANT_BITS = 7
 INSTANT = 1 << INSTANT_BITS  # between two instants: twice the ports
-FURTHEST = 2**55  # a timestamp is less than this from 0, some 1,100 years in microseconds: so that orders fit 64 bits
+FURTHEST = 2**54  # a timestamp is less than this from 0, some 570 years in microseconds: so that orders fit 64 bits
 NEVER = 2**63 - 1
 
 Floats = NDArray[np.float64]
