@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dsms.batch import Batch
-from dsms.dataflow import Expression, Operation, Plan, Stream, intermediates, orders
+from dsms.dataflow import Estimate, Expression, Operation, Plan, Stream, intermediates, orders
 from dsms.joins.adapt import Adviser, Scales
 from dsms.joins.ahead import Ahead, check_ahead
 from dsms.joins.chain import Items, Windows
@@ -70,6 +70,19 @@ class MultiJoin(Operator):
         inputs = sum(len(side.rows) for side in self._windows.inputs.values())
         waiting = len(self._pending) + (len(self._ahead) if self._ahead is not None else 0)
         return waiting + inputs + sum(len(side.rows) for side in self._results.values())
+
+    @property
+    def ports(self) -> list[str]:
+        """By port, what its input is called."""
+        return [part.alias for part in self.inputs if part.rows is None]
+
+    def first(self) -> Plan:
+        """The plan it began with: the operations in the order in which the query has them."""
+        return self._adviser.first()
+
+    def estimate(self) -> Estimate:
+        """What its operations cost, as far as it has seen."""
+        return self._scales.estimate()
 
     def deadline(self) -> int | None:
         if not self._going:
