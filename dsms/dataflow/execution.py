@@ -201,7 +201,7 @@ class _Machine:
 
         met = self.windows[operation.window].matching(change, operation.on, seen)
         if operation.kind == "left":
-            if not any(number > 0 for number in met.values()):
+            if sum(met.values()) <= 0:  # counted as `_switched` does, where some are taken away before they came
                 yield change
             return
         turn = change.sign if operation.kind == "join" else -self._switched(operation, change)
