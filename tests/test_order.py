@@ -343,6 +343,14 @@ def test_in_item_mode_a_result_goes_on_before_the_others_are_there():
     assert [node.row for node in ran["item"]][-4:] == [3, 4, 5, 5]
 
 
+def test_what_leaves_a_window_is_put_out_before_what_drives_it_out():
+    items = [Item("r", {"a": a, "b": 1}) for a in (1, 2)]
+    gone = items[0]._replace(sign=-1)  # it has left by itself
+    found = Execution(translate(R), "serial", rows={"r": 1}).run([*items, gone])
+    one, two = (frozenset(item.values.items()) for item in items)
+    assert found.written == ((one, 1), (one, -1), (two, 1))
+
+
 def test_nothing_comes_of_nothing():
     found = Execution(translate(RS)).run([])
     assert (found.states, found.final, found.edges, found.waited) == ((), {}, 0, ())
