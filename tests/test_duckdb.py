@@ -1,0 +1,229 @@
+"""Results against DuckDB's on the same rows: random data, random queries, every policy, any batches."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+from hypothesis import given, note, settings
+from hypothesis import strategies as st
+
+import dsms
+from dsms.batch import Batch
+from dsms.clock import WallClock
+from dsms.engine import Engine
+from tests.changes_grammar import changes, pairs
+from tests.grammar import Part, Queries
+from tests.rows import STORED, TYPES, Rows, stored_rows, stream_rows
+from tests.strategies import EXACT, EXAMPLES, YARDSTICKS, policy
+
+POLICIES = [name for name in dsms.policies() if name not in YARDSTICKS]  # those must know what becomes of each row
+FAMILIES = ("selection", "join", "difference", "anti join", "aggregate", "union", "named", "changes", "pairs")
+CASES = settings(EXACT, max_examples=EXAMPLES or 60)
+SEEN: Counter[str] = Counter()
+DUCK = duckdb.connect()
+
+
+@dataclass
+class Case:
+    """Rows, queries over them, and how they are to be run."""
+
+    streams: dict[str, Rows]
+    stored: Rows
+    queries: dict[str, Part]
+    policy: str
+    order: str | int
+    batches: list[tuple[str, int, int]]  # stream, from row, to row
+    together: int  # batches that are pushed before anything is worked off
+
+
+@st.composite
+def cases(draw: st.DrawFn, family: str) -> Case:
+    """Rows and queries of one family."""
+    since = draw(st.sampled_from([0, 0, -30, 1_000_000_007]))
+    names = ["a", "b", "c", "d"][: draw(st.integers(2, 4))]
+    streams = {name: draw(stream_rows(since, 60 if family in ("selection", "changes") else 30)) for name in names}
+    end = max((instant for rows in streams.values() for instant in rows.columns["ts"]), default=0)
+    queries = Queries(draw, names, end, sliding=family != "pairs" and draw(st.integers(0, 3)) == 0, stored=["dim"])
+    asked: dict[str, Part] = {}
+    if family == "named":
+        asked["flowing"] = queries.flowing["flowing"] = flowing(queries)
+        asked["first"] = queries.named["first"] = queries.relation(0)
+        queries.named["second"] = asked["second"] = queries.relation(0)
+    asked["q"] = {
+        "selection": queries.selection, "join": queries.join, "difference": queries.difference,
+        "anti join": queries.anti_join, "aggregate": queries.aggregate, "union": queries.union,
+        "named": queries.relation, "changes": lambda: changes(queries), "pairs": lambda: pairs(queries),
+    }[family]()  # fmt: skip
+    order = draw(st.sampled_from(["preserving", "preserving", "weak", 1, 5]))
+    batches = draw(pushes(streams))
+    chosen = draw(st.sampled_from(POLICIES))
+    return Case(streams, draw(stored_rows()), asked, chosen, order, batches, draw(st.sampled_from([1, 1, 3, 1000])))
+
+
+def flowing(queries: Queries) -> Part:
+    """A query whose results are a stream, for others to put windows on."""
+    if queries.pick([True, False]):
+        return changes(queries, "ISTREAM")
+    part = queries.selected_stream(queries.stream(nested=False), "{}")
+    return Part(part.cql, part.sql[1:-1], part.columns)
+
+
+@st.composite
+def pushes(draw: st.DrawFn, streams: dict[str, Rows]) -> list[tuple[str, int, int]]:
+    """The rows of all streams as batches: by time, in turn, or one stream after the other."""
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    made = []
+    for name, rows in streams.items():
+        size = draw(st.sampled_from([1, 2, 3, 7, 1000, None]))
+        start = 0
+        while start < len(rows):
+            stop = min(len(rows), start + (chance.randint(1, 12) if size is None else size))
+            made.append((name, start, stop))
+            start = stop
+    order = draw(st.sampled_from(["time", "time", "mixed", "each"]))
+    if order == "time":
+        return sorted(made, key=lambda push: streams[push[0]].columns["ts"][push[1]])
+    if order == "mixed":
+        turns = [name for name, _, _ in made]
+        chance.shuffle(turns)
+        rest = {name: iter([push for push in made if push[0] == name]) for name in streams}
+        return [next(rest[name]) for name in turns]
+    return made
+
+
+def plan_of(case: Case) -> Any:
+    streams = {
+        name: {"schema": TYPES, "timestamp": "ts", "late": f"{rows.late}us"} for name, rows in case.streams.items()
+    }
+    queries = {name: {"cql": part.cql} for name, part in case.queries.items()}
+    stored = {"dim": {"schema": STORED, "source": case.stored.batch()}}
+    return dsms.plan_from({"streams": streams, "queries": queries, "relations": stored, "run": {"order": case.order}})
+
+
+def ours(case: Case) -> dict[str, list[tuple[int, int, tuple[Any, ...]]]]:
+    """By query, all rows that come out: timestamp, sign, values."""
+    found: dict[str, list[tuple[int, int, tuple[Any, ...]]]] = {name: [] for name in case.queries}
+
+    def sink(query: str, batch: Batch) -> None:
+        rows = [tuple(record.values()) for record in batch.records()]
+        found[query] += zip(batch.each("ts").tolist(), batch.each("sign").tolist(), rows, strict=True)
+
+    def aside(station: str, put: Any) -> None:
+        raise AssertionError(f"{station}: {put}")
+
+    engine = Engine(plan_of(case), policy(case.policy), clock=WallClock(), sink=sink, aside=aside)
+    for place, (name, start, stop) in enumerate(case.batches):
+        engine.push(name, case.streams[name].batch(start, stop))
+        if place % case.together == 0:
+            engine.run()
+    engine.run()
+    engine.end()
+    engine.run()
+    return found
+
+
+def added_up(rows: list[tuple[int, int, tuple[Any, ...]]], in_order: bool) -> Counter[tuple[Any, ...]]:
+    """The rows that stay; none may be taken back before it is there, and with order kept never one out of time."""
+    total: Counter[tuple[Any, ...]] = Counter()
+    owing: set[tuple[Any, ...]] = set()
+    instant = None
+    for ts, sign, values in rows:
+        if in_order and instant is not None and ts != instant:
+            assert ts > instant, f"{ts} after {instant}"
+            assert not owing, f"taken back at {instant} but not there: {owing}"
+        instant = ts
+        row = tuple(map(plain, values))
+        total[row] += sign
+        SEEN["taken back"] += sign < 0
+        (owing.add if total[row] < 0 else owing.discard)(row)
+    assert not owing, f"taken back but not there: {owing}"
+    return +total
+
+
+def plain(value: Any) -> Any:
+    """A value so that equal ones are equal: floats to nine digits, truth apart from numbers."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return str(value) if not isinstance(value, str) else f"'{value}'"
+    return float(f"{value:.9g}") + 0.0 if isinstance(value, float) or abs(value) > 10**12 else value
+
+
+def theirs(case: Case) -> dict[str, Counter[tuple[Any, ...]]]:
+    """By query, what DuckDB answers."""
+    for name, rows in [*case.streams.items(), ("dim", case.stored)]:
+        for statement in rows.table(name):
+            DUCK.execute(statement)
+    answers = {}
+    for name, part in case.queries.items():
+        rows = DUCK.execute(f"SELECT {', '.join(part.columns)} FROM ({part.sql})").fetchall()
+        answers[name] = Counter(tuple(map(plain, row)) for row in rows)
+    return answers
+
+
+def check(case: Case) -> None:
+    """The same rows, as often."""
+    note(f"{case.policy}, {case.order}, {case.together}, {case.batches}")
+    for name, part in case.queries.items():
+        note(f"{name}: {part.cql}\n   {part.sql}")
+    SEEN.update(["cases", case.policy])
+    expected, found = theirs(case), ours(case)
+    for name, rows in found.items():
+        total = added_up(rows, case.order == "preserving")
+        assert total == expected[name], f"{name}: too many {total - expected[name]}, too few {expected[name] - total}"
+
+
+@CASES
+@given(case=cases("selection"))
+def test_selections_are_what_duckdb_selects(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("join"))
+def test_joins_are_what_duckdb_joins(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("difference"))
+def test_differences_are_what_duckdb_takes_away(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("anti join"))
+def test_rows_without_a_partner_are_those_of_duckdb(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("aggregate"))
+def test_groups_are_what_duckdb_groups(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("union"))
+def test_unions_are_what_duckdb_puts_together(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("named"))
+def test_queries_of_queries_are_what_duckdb_nests(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("changes"))
+def test_streams_of_changes_are_all_rows_that_duckdb_finds_in_the_windows(case):
+    check(case)
+
+
+@CASES
+@given(case=cases("pairs"))
+def test_streams_of_a_joins_changes_are_all_pairs_that_duckdb_finds_to_have_met(case):
+    check(case)
