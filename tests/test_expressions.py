@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from naive_expressions import ARITHMETIC, HIGHEST, LOWEST, ROWS, SCHEMA, B, J, N, S, T, X, call, or_fault, trees
+from strategies import EXACT, EXAMPLES
 
 from dsms.batch import NULLS
 from dsms.expressions.evaluate import compiled
@@ -62,7 +63,7 @@ def marked(answers: list[Any]) -> list[Any]:
     return ["fault" if isinstance(one, str) else one for one in answers]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(EXACT, max_examples=EXAMPLES or 400)
 @given(st.one_of(trees("bool", 3), trees("int64", 3), trees("float64", 3)), ROWS)
 def test_values_nulls_and_faults_are_those_of_a_naive_evaluator(expression: Expression, rows: Any) -> None:
     expected = [or_fault(expression, row) for row in rows]
@@ -272,6 +273,8 @@ def test_a_users_function_that_answers_something_else_is_a_fault() -> None:
     functions = {"f": UserFunction(lambda a: a * 0.5, "int64"), "g": UserFunction(lambda a: "x", "int64", per_row=True)}
     assert "it answered float64: int64 is wanted" in values(call("f", N), functions, n=[1])[0]
     assert "it answered 'x': int64 is wanted" in values(call("g", N), functions, n=[1])[0]
+    big = {"f": UserFunction(lambda a: 2**70, "int64", per_row=True)}
+    assert "does not fit into int64" in values(call("f", N), big, n=[1])[0]
     total = {"f": UserFunction(np.sum, "int64")}
     assert all("shape" in one for one in values(call("f", N), total, n=[1, 2]))
 
