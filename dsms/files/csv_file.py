@@ -64,7 +64,7 @@ class CsvFile:
         try:
             table = _parsed(block.data, self.delimiter, layout)
         except pa.ArrowInvalid:
-            found = self._of_right_width(block, records, layout, wrong)
+            found, wrong = self._by_width(block, records, layout)
             table = _parsed(b"\n".join(record.text for record in found), self.delimiter, layout)
         texts = {name: _whole(table.column(str(place))) for name, place in layout.places.items()}
         columns: dict[str, pa.Array] = {}
@@ -78,26 +78,28 @@ class CsvFile:
             wrong += [(found[row], reason) for row, reason in reasons.items()]
             good = pa.array(_others(reasons, table.num_rows))
             columns = {name: column.take(good) for name, column in columns.items()}
-        for record, reason in sorted(wrong, key=lambda each: each[0].line):
+        for record, reason in sorted(wrong):
             self._reject(record, reason)
         if table.num_rows > len(reasons):
             yield batch_of(columns, self.schema)
 
-    def _of_right_width(
-        self, block: Block, records: Records, layout: Layout, wrong: list[tuple[Record, str]]
-    ) -> list[Record]:
-        """The records with as many fields as there are columns; the others are noted as wrong."""
-        widths: dict[int, int] = {}
+    def _by_width(
+        self, block: Block, records: Records, layout: Layout
+    ) -> tuple[list[Record], list[tuple[Record, str]]]:
+        """The records with as many fields as there are columns, and the others with what they have."""
+        wrong: dict[int, int] = {}
 
         def skip(row: csv.InvalidRow) -> str:
-            widths[row.number - 1] = row.actual_columns
+            wrong[row.number - 1] = row.actual_columns
             return "skip"
 
         _parsed(block.data.translate(ASCII), self.delimiter, layout, skip)
         found = records.split(block)
-        for row, fields in widths.items():
-            wrong.append((found[row], f"{fields} field{'s' * (fields != 1)} given, {layout.width} wanted"))
-        return [found[row] for row in _others(widths, len(found)).tolist()]
+        right = [found[row] for row in _others(wrong, len(found)).tolist()]
+        said = {
+            row: f"{fields} field{'s' * (fields != 1)} given, {layout.width} wanted" for row, fields in wrong.items()
+        }
+        return right, [(found[row], reason) for row, reason in said.items()]
 
     def _reject(self, record: Record, reason: str) -> None:
         text = record.text.decode("utf-8", "backslashreplace")
