@@ -41,7 +41,8 @@ class Formulas:
         kind = self.pick([*KINDS, *self._columns.values()])
         if depth == 0 or kind == "timestamp" or self.pick([True, False]):
             return self.column()
-        return self.of(kind, depth, exact), kind
+        text = self.of(kind, depth, exact)
+        return (text, kind) if text not in LITERALS[kind] else self.column()
 
     def column(self, kinds: tuple[str, ...] | None = None) -> tuple[str, str]:
         """A column and its type."""

@@ -86,7 +86,7 @@ def pushes(draw: st.DrawFn, streams: dict[str, Rows]) -> list[tuple[str, int, in
             start = stop
     order = draw(st.sampled_from(["time", "time", "mixed", "each"]))
     if order == "time":
-        return sorted(made, key=lambda push: streams[push[0]].columns["ts"][push[1]])
+        return sorted(made, key=lambda push: max(streams[push[0]].columns["ts"][: push[1] + 1]))
     if order == "mixed":
         turns = [name for name, _, _ in made]
         chance.shuffle(turns)

@@ -60,7 +60,10 @@ class _Attributes:
         self._name_attributes()
 
     def inputs(self) -> tuple[Input, ...]:
-        return tuple(replace(part, attributes=tuple(self._columns[part.alias].items())) for part in self._inputs)
+        return tuple(
+            replace(part, attributes=tuple((name, own) for name, own in self._columns[part.alias].items() if own))
+            for part in self._inputs
+        )
 
     def type_of(self, column: str) -> str:
         alias, _, name = column.partition(".")
