@@ -11,10 +11,12 @@ import numpy as np
 from dsms.algebra import Window
 from dsms.batch import NULLS, Batch, Column
 from dsms.joins.buffer import Buffer
-from dsms.joins.events import COMES, INSTANT, Events, Floats
+from dsms.joins.events import COMES, INSTANT, NEVER, Events, Floats, horizon
 from dsms.joins.index import Index
 from dsms.joins.keys import Ints, Kind, Mask, Values, codes, plain
 from dsms.joins.mortal import BORN
+from dsms.joins.search import places
+from dsms.operators.pending import BEGINNING
 from dsms.schema import DTYPES, Schema
 
 ARRIVED = ".arrived"
@@ -37,11 +39,16 @@ class Side(ABC):
     def __init__(self) -> None:
         self._indexes: dict[tuple[str, ...], Index] = {}
 
-    def find(self, on: tuple[str, ...], values: Values, orders: Ints) -> tuple[Ints, Ints]:
-        """For items of these values and moments the rows here that are equal and there then: which item, what row."""
+    def find(self, on: tuple[str, ...], values: Values, orders: Ints, until: Ints | None = None) -> tuple[Ints, Ints]:
+        """For items of these values and moments the rows here that are equal and there then: which item, what row.
+
+        With `until` the rows that are there at any time from the one moment to the other.
+        """
         index = self._index(on)
         looked_up, exact = codes(values.columns, len(orders))
         low, high = self.span(orders)
+        if until is not None:
+            high = np.maximum(low, self.span(until)[1])
         asked = None if values.nulls is None else np.flatnonzero(~values.nulls)
         which, rows = index.find(looked_up, low, high, asked)
         there = self.there(which, rows, orders)
@@ -75,6 +82,10 @@ class Side(ABC):
     @abstractmethod
     def values(self, on: tuple[str, ...], rows: Ints) -> Values:
         """What rows are compared by."""
+
+    @abstractmethod
+    def arrived(self, rows: Ints) -> Floats:
+        """When the last of what rows are made of arrived."""
 
     @abstractmethod
     def sources(self, rows: Ints) -> dict[str, Ints]:
@@ -120,6 +131,9 @@ class InputSide(Side):
                 nulls = missing if nulls is None else nulls | missing
         return Values(columns, nulls)
 
+    def arrived(self, rows: Ints) -> Floats:
+        return self.rows.take(ARRIVED, rows)
+
     def sources(self, rows: Ints) -> dict[str, Ints]:
         return {self.layout.alias: rows}
 
@@ -137,6 +151,10 @@ class InputSide(Side):
         there = self.lasting(np.zeros(len(rows), dtype=np.int64), rows, np.array([before - 1]))
         return self._events(rows[there], np.full(np.count_nonzero(there), before - 1))
 
+    def lives(self, rows: Ints) -> tuple[Ints, Ints]:
+        """When rows come, and when they go if that is known as they come."""
+        return self.rows.take(BORN, rows), np.full(len(rows), NEVER)
+
     def _events(self, positions: Ints, orders: Ints, arrived: Floats | None = None) -> Events:
         return Events(positions, orders, self.rows.take(ARRIVED, positions) if arrived is None else arrived)
 
@@ -146,7 +164,7 @@ class StoredSide(InputSide):
 
     def __init__(self, layout: Layout, rows: Batch) -> None:
         super().__init__(layout)
-        self.append(rows, np.zeros(len(rows), dtype=np.int64))
+        self.append(rows, np.full(len(rows), horizon(BEGINNING)))
         self.rows.put(ARRIVED, np.arange(len(rows)), np.full(len(rows), -np.inf))  # nobody ever waits for it
 
     def span(self, orders: Ints) -> tuple[Ints, Ints]:
@@ -179,7 +197,7 @@ class FifoSide(InputSide):
 
     def span(self, orders: Ints) -> tuple[Ints, Ints]:
         low = self.low(orders)
-        return low, np.maximum(low, self.rows.start + np.searchsorted(self.rows[BORN], orders))
+        return low, np.maximum(low, self.rows.start + places(self.rows[BORN], orders))
 
     def low(self, orders: Ints) -> Ints:
         """The position of the oldest row that is there at these moments."""
@@ -187,8 +205,8 @@ class FifoSide(InputSide):
         if self.window.kind == "unbounded":
             return np.full_like(orders, self.rows.start)
         if self.window.kind == "range":
-            return self.rows.start + np.searchsorted(born, orders - self._lasts, side="right")
-        pushed = self.rows.start + np.searchsorted(born, orders + COMES, side="right")
+            return self.rows.start + places(born, orders - self._lasts, after=True)
+        pushed = self.rows.start + places(born, orders + COMES, after=True)
         return np.maximum(pushed - self.window.length, self.rows.start)
 
     def there(self, which: Ints, rows: Ints, orders: Ints) -> Mask | None:
@@ -219,6 +237,10 @@ class FifoSide(InputSide):
         orders = self.rows.take(BORN, pushing) - COMES
         events = self._events(positions, orders, self.rows.take(ARRIVED, pushing))
         return events.pick(np.flatnonzero(born < orders))
+
+    def lives(self, rows: Ints) -> tuple[Ints, Ints]:
+        born, never = super().lives(rows)
+        return born, born + self._lasts if self.window.kind == "range" else never
 
     def deadline(self) -> int | None:
         """The timestamp at which the next row goes if time alone makes it."""
