@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 Columns = Mapping[str, str]  # type by (qualified) name
 LITERALS = {
     "int64": ("0", "1", "2", "5", "(-3)", "15"),
-    "float64": ("0.0", "0.5", "(-1.25)", "2.75"),
+    "float64": ("0e0", "0.5e0", "(-1.25e0)", "2.75e0"),  # with e, as 0.5 is a decimal number in DuckDB
     "bool": ("true", "false"),
     "timestamp": (),
     "string": ("''", "'a'", "'ab'", "'é'", "'zz'"),
