@@ -41,10 +41,9 @@ def window(queries: Queries) -> Spelt:
         births = f"_t >= {entering} - {length}"
         later = f"(_t + {length})"
         leaving = f"({later} - ({later} % {slide} + {slide}) % {slide} + {slide})"
-        instants = f"SELECT {entering} AS _at FROM {{0}} WHERE {births} UNION SELECT {leaving} FROM {{0}} WHERE {births}"
-        contents = (
-            f"SELECT * FROM ({instants}) JOIN {{0}} ON _t < _at AND _t >= _at - {length} WHERE _at <= {boundary}"
-        )
+        instants = f"SELECT DISTINCT unnest([{entering}, {leaving}]) AS _at FROM {{0}} WHERE {births}"
+        inside = f"_t < _at AND _t >= _at - {length}"
+        contents = f"SELECT * FROM ({instants}) JOIN {{0}} ON {inside} WHERE _at <= {boundary}"
         text = f"[RANGE {length} MICROSECONDS SLIDE {slide} MICROSECONDS]"
         return Spelt(text, births, f"_t >= {boundary - length}", contents)
     instants = f"SELECT _t AS _at FROM {{0}} UNION SELECT _t + {length + 1} FROM {{0}}"
@@ -53,7 +52,7 @@ def window(queries: Queries) -> Spelt:
 
 
 def changes(queries: Queries, kind: str | None = None) -> Part:
-    """What comes to a window, what leaves it, or what is in it at every change, of one stream and some of its columns."""
+    """What comes to a window on a stream, what leaves it, or what is in it at every change."""
     kind = kind or queries.pick(["ISTREAM", "ISTREAM", "DSTREAM", "RSTREAM"])
     stream, wanted = queries.stream(), window(queries)
     formulas = Formulas(queries.draw, stream.columns)
@@ -68,8 +67,12 @@ def changes(queries: Queries, kind: str | None = None) -> Part:
         "RSTREAM": f"(WITH w AS {stream.sql} {wanted.contents.format('w')})",
     }[kind]
     columns = {f"c{place}": its for place, (_, its) in enumerate(items)}
-    cql = f"SELECT {{}} FROM {stream.cql} {wanted.cql}{' AS x' if stream.cql.startswith(('(', 'ISTREAM')) else ''}{where}"
-    cql = queries.pick([f"{kind} ({cql.format(listed)})", cql.format(f"{kind}({listed})"), cql.format(f"{kind} {listed}")])
+    cql = (
+        f"SELECT {{}} FROM {stream.cql} {wanted.cql}{' AS x' if stream.cql.startswith(('(', 'ISTREAM')) else ''}{where}"
+    )
+    cql = queries.pick(
+        [f"{kind} ({cql.format(listed)})", cql.format(f"{kind}({listed})"), cql.format(f"{kind} {listed}")]
+    )
     return Part(cql, f"SELECT {listed}, _t, _n FROM {shown} AS x{where}", columns)
 
 
@@ -100,7 +103,7 @@ def pairs(queries: Queries) -> Part:
         met.append(f"NOT ({' AND '.join(stay)})" if stay else "false")
     items = [formulas.any(1) for _ in range(queries.pick([1, 2, 3]))]
     listed = ", ".join(f"{text} AS c{place}" for place, (text, _) in enumerate(items))
-    asked = f" WHERE {' AND '.join(on)}" if on else ""
-    told = f" WHERE {' AND '.join(on + met)}" if on + met else ""
+    asked, told = (f" WHERE {' AND '.join(all_)}" if all_ else "" for all_ in (on, on + met))
     shown = {f"c{place}": its for place, (_, its) in enumerate(items)}
-    return Part(f"SELECT {kind} {listed} FROM {', '.join(cql)}{asked}", f"SELECT {listed} FROM {', '.join(sql)}{told}", shown)
+    text = f"SELECT {kind} {listed} FROM {', '.join(cql)}{asked}"
+    return Part(text, f"SELECT {listed} FROM {', '.join(sql)}{told}", shown)

@@ -113,7 +113,7 @@ class Queries:
     def relation(self, depth: int = 1) -> Part:
         """A query of any kind."""
         kinds = [self.selection, self.selection, self.join, self.aggregate, self.union, self.difference, self.anti_join]
-        return self.pick(kinds)(depth)  # type: ignore[no-any-return]
+        return self.pick(kinds)(depth)
 
     def selection(self, depth: int = 1) -> Part:
         """SELECT of one source."""
@@ -128,7 +128,7 @@ class Queries:
         """Several sources, and the conditions that go into WHERE."""
         count = self.pick([2, 2, 2, 3])
         stored = bool(self.stored) and self.pick([True, False])
-        parts = [self.source(alias, depth if place == 0 else 0, small=True) for place, alias in zip(range(count), "xyz")]
+        parts = [self.source(alias, 0 if place else depth, small=True) for place, alias in enumerate("xyz"[:count])]
         if stored:
             name = self.stored[0]
             parts[-1] = self.called(Part(name, f"(SELECT {', '.join(STORED)} FROM {name})", STORED), "xyz"[count - 1])
@@ -139,7 +139,8 @@ class Queries:
             if self.pick(range(3)) == 0:
                 on.append(Formulas(self.draw, columns).condition(1))
             if on and self.pick([True, False]):
-                cql, sql = (f"{so_far} JOIN {more} ON {' AND '.join(on)}" for so_far, more in ((cql, part.cql), (sql, part.sql)))
+                together = f"ON {' AND '.join(on)}"
+                cql, sql = f"{cql} JOIN {part.cql} {together}", f"{sql} JOIN {part.sql} {together}"
             else:
                 cql, sql, where = f"{cql}, {part.cql}", f"{sql}, {part.sql}", where + on
         return Part(cql, sql, columns), where
@@ -153,7 +154,8 @@ class Queries:
         alike = [(one, other) for one, other in pairs if _bare(one) == _bare(other)]
         pairs = pairs or [(o, t) for o, kind in left.items() for t, its in right.items() if kind == its]
         count = min(len(pairs), max(least, self.pick([0, 1, 1, 1, 1, 2])))
-        chosen = dict.fromkeys(self.pick(alike if alike and self.pick([True, True, False]) else pairs) for _ in range(count))
+        pairs = alike if alike and self.pick([True, True, False]) else pairs
+        chosen = dict.fromkeys(self.pick(pairs) for _ in range(count))
         return [f"{one} = {other}" for one, other in chosen]
 
     def items(self, source: Part, where: list[str] | None = None, inexact: bool = False) -> Part:

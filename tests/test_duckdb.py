@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ import dsms
 from dsms.batch import Batch
 from dsms.clock import WallClock
 from dsms.engine import Engine
+from dsms.errors import PolicyError
 from tests.changes_grammar import changes, pairs
 from tests.grammar import Part, Queries
 from tests.rows import STORED, TYPES, Rows, stored_rows, stream_rows
@@ -23,7 +25,7 @@ from tests.strategies import EXACT, EXAMPLES, YARDSTICKS, policy
 POLICIES = [name for name in dsms.policies() if name not in YARDSTICKS]  # those must know what becomes of each row
 FAMILIES = ("selection", "join", "difference", "anti join", "aggregate", "union", "named", "changes", "pairs")
 CASES = settings(EXACT, max_examples=EXAMPLES or 60)
-SEEN: Counter[str] = Counter()
+SEEN: Counter[str] = Counter()  # cases in all, by family and by policy, and rows taken back
 DUCK = duckdb.connect()
 
 
@@ -31,6 +33,7 @@ DUCK = duckdb.connect()
 class Case:
     """Rows, queries over them, and how they are to be run."""
 
+    family: str
     streams: dict[str, Rows]
     stored: Rows
     queries: dict[str, Part]
@@ -60,8 +63,8 @@ def cases(draw: st.DrawFn, family: str) -> Case:
     }[family]()  # fmt: skip
     order = draw(st.sampled_from(["preserving", "preserving", "weak", 1, 5]))
     batches = draw(pushes(streams))
-    chosen = draw(st.sampled_from(POLICIES))
-    return Case(streams, draw(stored_rows()), asked, chosen, order, batches, draw(st.sampled_from([1, 1, 3, 1000])))
+    chosen, together = draw(st.sampled_from(POLICIES)), draw(st.sampled_from([1, 1, 3, 1000]))
+    return Case(family, streams, draw(stored_rows()), asked, chosen, order, batches, together)
 
 
 def flowing(queries: Queries) -> Part:
@@ -168,7 +171,7 @@ def check(case: Case) -> None:
     note(f"{case.policy}, {case.order}, {case.together}, {case.batches}")
     for name, part in case.queries.items():
         note(f"{name}: {part.cql}\n   {part.sql}")
-    SEEN.update(["cases", case.policy])
+    SEEN.update(["cases", case.family, case.policy])
     expected, found = theirs(case), ours(case)
     for name, rows in found.items():
         total = added_up(rows, case.order == "preserving")
@@ -227,3 +230,22 @@ def test_streams_of_changes_are_all_rows_that_duckdb_finds_in_the_windows(case):
 @given(case=cases("pairs"))
 def test_streams_of_a_joins_changes_are_all_pairs_that_duckdb_finds_to_have_met(case):
     check(case)
+
+
+def test_five_hundred_cases_have_been_run_with_every_policy_and_rows_taken_back():
+    """The last test of the file counts what the others drew; alone it has nothing to count."""
+    if not all(SEEN[family] for family in FAMILIES):
+        pytest.skip("only some of the families have been run")
+    assert SEEN["cases"] >= 500
+    assert [name for name in POLICIES if not SEEN[name]] == []
+    assert SEEN["taken back"] > 0
+
+
+@pytest.mark.parametrize("name", dsms.policies())
+def test_a_policy_that_takes_no_part_refuses_real_rows(name):
+    plan = dsms.plan_from({"streams": {"a": {"schema": TYPES}}, "queries": {"q": {"cql": "SELECT k FROM a"}}})
+    if name in POLICIES:
+        Engine(plan, policy(name), clock=WallClock())
+    else:
+        with pytest.raises(PolicyError):
+            Engine(plan, policy(name), clock=WallClock())
