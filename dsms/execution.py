@@ -56,7 +56,7 @@ class Execution:
         return {**plain, **named, "aside": aside, "dead_letters": letters}
 
 
-def execute(
+def run(
     plan: Plan | str | Path,
     policy: str = "fifo",
     *,
@@ -118,9 +118,7 @@ def _drive(engine: Engine, feed: Feed, done: Execution, progress: Progress | Non
     engine.run()
 
 
-def feed_of(
-    plan: Plan, given: Mapping[str, Any], rows: int, rejected: Callable[[str, Rejected], None] | None
-) -> Feed:
+def feed_of(plan: Plan, given: Mapping[str, Any], rows: int, rejected: Callable[[str, Rejected], None] | None) -> Feed:
     """The batches of all sources of a plan; rows that cannot be read are handed on, or end the run."""
     sources: dict[str, Any] = {}
     for stream in plan.streams:
