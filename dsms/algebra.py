@@ -136,6 +136,7 @@ class Difference:
     left: Node
     right: Node
     on: tuple[tuple[str, str], ...]  # pairs: column of the left, column of the right
+    nulls: bool = False  # whether a null equals a null: in EXCEPT it does
     appends = False
 
     @property

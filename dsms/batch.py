@@ -66,7 +66,10 @@ class Batch:
             index = np.flatnonzero(index)  # looked for once, not once a column
         columns = {name: values[index] for name, values in self.columns.items()}
         picked: dict[str, Any] = {n: v[index] for n in VARIES if isinstance(v := getattr(self, n), np.ndarray)}
-        return replace(self, columns=columns, rows=_picked(index, self.rows), **picked)
+        rows = _picked(index, self.rows)
+        if not rows and self.rows:  # what time alone is told by still has its place in the order of arrival
+            picked = {name: getattr(self, name)[0].item() for name in picked}
+        return replace(self, columns=columns, rows=rows, **picked)
 
     def cut(self, rows: int) -> tuple[Batch, Batch]:
         """The first rows, and the rest; views, no copy."""

@@ -225,11 +225,11 @@ DIFFERENCES = [
     ),
     (
         "SELECT src FROM packets EXCEPT SELECT src FROM flows",
-        Difference(Distinct(SRCS), FSRCS, (("src", "src"),)),
+        Difference(Distinct(SRCS), FSRCS, (("src", "src"),), nulls=True),
     ),
     (
         "SELECT src FROM packets EXCEPT SELECT dst FROM heavy",
-        Difference(Distinct(SRCS), project(Named("heavy", HEAVY), dst=Column("dst")), (("src", "dst"),)),
+        Difference(Distinct(SRCS), project(Named("heavy", HEAVY), dst=Column("dst")), (("src", "dst"),), nulls=True),
     ),
 ]  # fmt: skip
 UNIONS = [
@@ -241,7 +241,7 @@ UNIONS = [
     ),
     (
         "SELECT src FROM packets UNION ALL (SELECT src FROM flows EXCEPT SELECT src FROM packets)",
-        Union((SRCS, Difference(Distinct(FSRCS), SRCS, (("src", "src"),)))),
+        Union((SRCS, Difference(Distinct(FSRCS), SRCS, (("src", "src"),), nulls=True))),
     ),
     (
         "ISTREAM (SELECT src FROM packets UNION ALL SELECT src FROM flows)",

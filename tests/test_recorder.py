@@ -80,12 +80,12 @@ def test_an_unbounded_window_passes_rows_on():
 
 def test_a_tumbling_window_shows_at_each_boundary_the_rows_before_it():
     assert recorded(Window("range", 10, 10), 0, 9, 10, upto=25) == [
-        (10, 1, 0), (10, 1, 1), (20, -1, 0), (20, -1, 1), (20, 1, 2),
+        (10, 1, 0), (10, 1, 1), (20, -1, 0), (20, -1, 1), (20, 1, 2), (30, -1, 2),
     ]  # fmt: skip
 
 
 def test_a_hopping_window_does_not_touch_the_rows_that_stay():
-    assert recorded(Window("range", 10, 5), -3, 2, upto=11) == [(0, 1, 0), (5, 1, 1), (10, -1, 0)]
+    assert recorded(Window("range", 10, 5), -3, 2, upto=11) == [(0, 1, 0), (5, 1, 1), (10, -1, 0), (15, -1, 1)]
 
 
 def test_a_slide_longer_than_the_window_samples():
@@ -112,6 +112,11 @@ def test_a_boundary_is_due_as_soon_as_time_has_come_to_it():
 def test_at_the_end_time_goes_on_to_the_boundary_that_shows_the_last_rows():
     put_out = Recorder(window=Window("range", 10, 10)).process(batch((3, 1, 7), (13, 1, 8), upto=14, ended=True))
     assert (listed(put_out), put_out.upto, put_out.ended) == ([(10, 1, 7), (20, -1, 7), (20, 1, 8)], 21, True)
+
+
+def test_at_the_end_time_stops_at_one_instant_whatever_conditions_let_through_to_the_window():
+    put_out = Recorder(window=Window("range", 10, 10)).process(batch((3, 1, 7), upto=14, ended=True))
+    assert (listed(put_out), put_out.upto) == ([(10, 1, 7), (20, -1, 7)], 21)
 
 
 def test_a_long_silence_costs_nothing():
@@ -156,8 +161,8 @@ def contents(window, rows, now):
 def naive(window, rows, upto):
     """The differences of the contents from instant to instant."""
     before, changes, end = [], [], upto
-    if window.slide and rows:
-        end = max(upto + 1, (rows[-1][0] // window.slide + 1) * window.slide + 1)
+    if window.slide:
+        end = ((upto - 1) // window.slide + 1) * window.slide + 1
     for now in range(-25, end):
         after = contents(window, rows, now)
         changes += [(now, -1, row[2]) for row in before if row not in after]

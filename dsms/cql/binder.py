@@ -137,7 +137,7 @@ def knows(scope: Scope, name: str) -> bool:
 
 def minus(left: Node, right: Node) -> Node:
     """EXCEPT: each row of the left once that the right has not."""
-    return Difference(Distinct(left), right, tuple(zip(left.schema, right.schema, strict=True)))
+    return Difference(Distinct(left), right, tuple(zip(left.schema, right.schema, strict=True)), nulls=True)
 
 
 def check_alike(left: Node, right: Node) -> None:

@@ -196,7 +196,7 @@ class Pipe(Operator):
         picked: dict[str, Any] = {}
         for name in VARIES:
             if isinstance(values := getattr(batch, name), np.ndarray):
-                picked[name] = values.take(left)
+                picked[name] = values.take(left) if rows.count else values[0].item()
         upto = batch.upto
         if upto is None and batch.rows:  # the last row may be gone, the time it brought is not
             upto = int(batch.each("ts")[-1])

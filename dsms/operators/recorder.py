@@ -92,7 +92,6 @@ class Recorder(Operator):
     _pending: Pending = field(default_factory=Pending, init=False, repr=False)
     _coming: _Rows = field(default_factory=_Rows, init=False, repr=False)  # with slide: till the next boundary
     _inside: _Rows = field(default_factory=_Rows, init=False, repr=False)
-    _latest: int = field(default=BEGINNING, init=False, repr=False)  # with slide: the last row's timestamp
     timed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -167,11 +166,12 @@ class Recorder(Operator):
         upto, ended, (rows,) = complete
         if rows is not None:
             ts = rows.each("ts")
-            self._latest = int(ts[-1])
             inside = self._entering(ts) < self._leaving(ts)  # else it falls between two windows
             self._coming.add(rows if inside.all() else rows.pick(inside))
-        if ended and self._latest > BEGINNING:
-            upto = max(upto, self._entering(self._latest))  # time goes on until the last rows have been shown
+        if ended and upto > BEGINNING:
+            # Time goes on until the last rows have been shown: those of all streams, so that it stops for all windows
+            # at the same instant, whatever conditions have let through to them.
+            upto = self._entering(upto - 1)
         last = upto - upto % self.window.slide
         come = self._coming.take(self._coming.before(last))
         for piece in come:

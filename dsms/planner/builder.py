@@ -38,6 +38,7 @@ from dsms.operators.recorder import Recorder
 from dsms.operators.union import Union as Merged
 from dsms.plan import Query, Station
 from dsms.plan import Stream as Source
+from dsms.planner.nulls import marked
 from dsms.planner.physical import Physical
 from dsms.planner.pushdown import pushed
 
@@ -62,7 +63,7 @@ class Builder:
 
     def build(self, queries: Mapping[str, tuple[Query, Node]]) -> None:
         """Stations for these queries; one that reads another's results comes after it."""
-        plans = {name: pushed(node) for name, (_, node) in queries.items()}
+        plans = {name: pushed(marked(node)) for name, (_, node) in queries.items()}
         physical = Physical(plans.values())
         done = {name: physical.of(plan) for name, plan in plans.items()}
         self._count(done.values())

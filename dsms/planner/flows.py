@@ -60,7 +60,10 @@ class _Attributes:
         self._name_attributes()
 
     def inputs(self) -> tuple[Input, ...]:
-        return tuple(replace(part, attributes=tuple(self._columns[part.alias].items())) for part in self._inputs)
+        return tuple(
+            replace(part, attributes=tuple((name, own) for name, own in self._columns[part.alias].items() if own))
+            for part in self._inputs
+        )
 
     def type_of(self, column: str) -> str:
         alias, _, name = column.partition(".")
@@ -76,7 +79,7 @@ class _Attributes:
         if isinstance(node, Difference):
             left, right = self.expression(node.left), self.expression(node.right)
             pairs = ((self.qualified(node.left, mine), theirs) for mine, theirs in node.on)
-            return dataflow.Difference(left, right, [self._attribute(mine) for mine, _ in pairs])
+            return dataflow.Difference(left, right, list(dict.fromkeys(self._attribute(mine) for mine, _ in pairs)))
         if not isinstance(node, Join):
             return self._leaf(self._alias[id(node)])
         leaves = [self._leaf(alias) for alias, _ in node.inputs]
@@ -90,11 +93,7 @@ class _Attributes:
     def _walk(self, node: Node) -> None:
         if isinstance(node, Difference):
             self._walk(node.left)
-            self._alias[id(node.right)] = self._add(_called(node.right), node.right)
-            for mine, theirs in node.on:
-                left = self.qualified(node.left, mine)
-                self._classes.setdefault(left, {left})
-                self._takes_away.append((left, f"{self._alias[id(node.right)]}.{theirs}"))
+            self._walk_away(node)
         elif isinstance(node, Join):
             for alias, part in node.inputs:
                 self._add(alias, part)
@@ -104,6 +103,17 @@ class _Attributes:
             self._connect(node)
         else:
             self._alias[id(node)] = self._add(_called(node), node)
+
+    def _walk_away(self, node: Difference) -> None:
+        """What is taken away; where two of its columns are compared with one, they equal each other beforehand."""
+        right, compared = node.right, dict[int, tuple[str, str]]()
+        for mine, theirs in node.on:
+            left = self.qualified(node.left, mine)
+            _, first = compared.setdefault(id(self._classes.setdefault(left, {left})), (left, theirs))
+            if theirs != first:
+                right = Select(right, Call("=", (Column(first), Column(theirs))))
+        alias = self._alias[id(node.right)] = self._add(_called(node.right), right)
+        self._takes_away += [(left, f"{alias}.{theirs}") for left, theirs in compared.values()]
 
     def _add(self, alias: str, node: Node) -> str:
         taken = {part.alias for part in self._inputs} | {dataflow.RESULT}

@@ -71,11 +71,11 @@ class Physical:
         return self.of(node)
 
     def _changes(self, node: ToStream) -> Node:
-        """A stream of changes; no more than the part itself where that has no others."""
+        """A stream of changes; no more than the part itself where that is one: what goes has still to lose its sign."""
         below = node.of
         while isinstance(below, Select | Project):
             below = below.of
-        if isinstance(below, Join | Difference) and self._emit(below) == SIGNS[node.kind] != "both":
+        if isinstance(below, Join | Difference) and self._emit(below) == SIGNS[node.kind] == "births":
             return self.of(node.of)
         if node.kind == "istream" and node.of.appends:
             return self.of(node.of)

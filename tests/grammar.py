@@ -1,0 +1,249 @@
+"""Random continuous queries, each with the SQL that says what its results add up to when all streams have ended.
+
+The SQL reads tables of all rows of the streams: what is left in a window is chosen by its conditions on time, which
+stops at `end`, the highest timestamp of all streams (with SLIDE at the first boundary after it). A query has windows
+with RANGE or windows with SLIDE, not both: a join of the two is worked out at the boundary, where more has left the
+window with RANGE. Windows of ROWS stand on streams whose rows have an order, which a join's results have not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.formulas import Columns, Formulas
+from tests.rows import STORED, TYPES
+
+JOINABLE = ("k", "s", "b", "v", "u", "f", "label")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A text in CQL, the SQL for it, and its columns; as a stream, the SQL has columns _t and _n for its order."""
+
+    cql: str
+    sql: str
+    columns: Columns
+
+
+@dataclass
+class Queries:
+    """Draws queries over streams; those it has drawn under a name can be read by later ones."""
+
+    draw: st.DrawFn
+    streams: list[str]
+    end: int
+    sliding: bool = False
+    stored: list[str] = field(default_factory=list)
+    named: dict[str, Part] = field(default_factory=dict)  # whose results are relations
+    flowing: dict[str, Part] = field(default_factory=dict)  # whose results are streams
+
+    def pick(self, options: Any) -> Any:
+        """One of these."""
+        return self.draw(st.sampled_from(list(options)))
+
+    # --- what stands in FROM
+
+    def stream(self, nested: bool = True) -> Part:
+        """A stream, a query whose results are one, or a selection from a stream in brackets."""
+        name = self.pick([*self.streams, *self.flowing])
+        if name in self.flowing:
+            part = self.flowing[name]
+            return Part(name, f"({part.sql})", part.columns)
+        plain = Part(name, f"(SELECT *, ts AS _t FROM {name})", TYPES)
+        return self.selected_stream(plain) if nested and self.pick(range(4)) == 0 else plain
+
+    def selected_stream(self, plain: Part, brackets: str = "({})") -> Part:
+        """A selection from a stream: a stream too."""
+        formulas = Formulas(self.draw, plain.columns)
+        items = [formulas.any(1) for _ in range(self.pick([1, 2, 3]))]
+        listed = ", ".join(f"{text} AS c{place}" for place, (text, _) in enumerate(items))
+        where = f" WHERE {formulas.condition(1)}" if self.pick([True, False]) else ""
+        cql = f"SELECT {listed} FROM {plain.cql}{where}"
+        sql = f"SELECT {listed}, _t, _n FROM {plain.sql} AS x{where}"
+        return Part(brackets.format(cql), f"({sql})", {f"c{place}": kind for place, (_, kind) in enumerate(items)})
+
+    def windowed(self, small: bool = False) -> Part:
+        """A window on a stream, or none."""
+        stream = self.stream()
+        kind = self.pick(["rows", "rows", "time", "time", "time", "now", *([] if small else ["unbounded", ""])])
+        shown = ", ".join(stream.columns)
+        if kind == "rows":
+            count = self.pick([1, 2, 3, 5] if small else [1, 2, 5, 20, 100])
+            last = f"ORDER BY _t DESC, _n DESC LIMIT {count}"
+            return Part(f"{stream.cql} [ROWS {count}]", f"(SELECT {shown} FROM {stream.sql} {last})", stream.columns)
+        if kind in ("unbounded", "") or (kind == "now" and self.sliding):
+            spelt = " [UNBOUNDED]" if kind else ""
+            return Part(f"{stream.cql}{spelt}", f"(SELECT {shown} FROM {stream.sql})", stream.columns)
+        window, least, above = self.span(0 if kind == "now" else self.pick([1, 4, 10, 30]))
+        inside = f"_t >= {least} AND _t < {above}"
+        return Part(f"{stream.cql} [{window}]", f"(SELECT {shown} FROM {stream.sql} WHERE {inside})", stream.columns)
+
+    def span(self, length: int) -> tuple[str, int, int]:
+        """A window of time, its first instant and the first one after it."""
+        if self.sliding:
+            slide = self.pick([1, 3, 10, length])
+            boundary = (self.end // slide + 1) * slide
+            window = f"RANGE {length} MICROSECONDS SLIDE {slide} MICROSECONDS"
+            return window, boundary - length, boundary
+        return (f"RANGE {length} MICROSECONDS" if length else "NOW"), self.end - length, self.end + 1
+
+    def source(self, alias: str, depth: int, small: bool = False) -> Part:
+        """A source with an alias; its columns are qualified."""
+        kind = self.pick(["window"] * 4 + ["query"] * (depth > 0) + ["named"] * 2 * bool(self.named))
+        if kind == "named":
+            name = self.pick(self.named)
+            part = Part(name, f"({self.named[name].sql})", self.named[name].columns)
+        elif kind == "query":
+            inner = self.relation(depth - 1)
+            part = Part(f"({inner.cql})", f"({inner.sql})", inner.columns)
+        else:
+            part = self.windowed(small)
+        return self.called(part, alias)
+
+    def called(self, part: Part, alias: str) -> Part:
+        """A source under an alias."""
+        columns = {f"{alias}.{name}": kind for name, kind in part.columns.items()}
+        return Part(f"{part.cql} AS {alias}", f"{part.sql} AS {alias}", columns)
+
+    # --- relations
+
+    def relation(self, depth: int = 1) -> Part:
+        """A query of any kind."""
+        kinds = [self.selection, self.selection, self.join, self.aggregate, self.union, self.difference, self.anti_join]
+        return self.pick(kinds)(depth)
+
+    def selection(self, depth: int = 1) -> Part:
+        """SELECT of one source."""
+        return self.items(self.source("x", depth), inexact=depth > 0)
+
+    def join(self, depth: int = 1) -> Part:
+        """SELECT of several sources, by equal columns and other conditions."""
+        joined, where = self.joined(depth)
+        return self.items(joined, where)
+
+    def joined(self, depth: int) -> tuple[Part, list[str]]:
+        """Several sources, and the conditions that go into WHERE."""
+        count = self.pick([2, 2, 2, 3])
+        stored = bool(self.stored) and self.pick([True, False])
+        parts = [self.source(alias, 0 if place else depth, small=True) for place, alias in enumerate("xyz"[:count])]
+        if stored:
+            name = self.stored[0]
+            parts[-1] = self.called(Part(name, f"(SELECT {', '.join(STORED)} FROM {name})", STORED), "xyz"[count - 1])
+        cql, sql, columns, where = parts[0].cql, parts[0].sql, dict(parts[0].columns), list[str]()
+        for part in parts[1:]:
+            on = self.equalities(columns, part.columns)
+            columns.update(part.columns)
+            if self.pick(range(3)) == 0:
+                on.append(Formulas(self.draw, columns).condition(1))
+            if on and self.pick([True, False]):
+                together = f"ON {' AND '.join(on)}"
+                cql, sql = f"{cql} JOIN {part.cql} {together}", f"{sql} JOIN {part.sql} {together}"
+            else:
+                cql, sql, where = f"{cql}, {part.cql}", f"{sql}, {part.sql}", where + on
+        return Part(cql, sql, columns), where
+
+    def equalities(self, left: Columns, right: Columns, least: int = 0) -> list[str]:
+        """Conditions that columns of the same type are equal; rarely none, as all pairs are many."""
+        pairs = [
+            (one, other) for one, kind in left.items() for other, its in right.items()
+            if kind == its and _bare(one) in JOINABLE and _bare(other) in JOINABLE
+        ]  # fmt: skip
+        alike = [(one, other) for one, other in pairs if _bare(one) == _bare(other)]
+        pairs = pairs or [(o, t) for o, kind in left.items() for t, its in right.items() if kind == its]
+        count = min(len(pairs), max(least, self.pick([0, 1, 1, 1, 1, 2])))
+        pairs = alike if alike and self.pick([True, True, False]) else pairs
+        chosen = dict.fromkeys(self.pick(pairs) for _ in range(count))
+        return [f"{one} = {other}" for one, other in chosen]
+
+    def items(self, source: Part, where: list[str] | None = None, inexact: bool = False) -> Part:
+        """SELECT ... FROM a source, all or some of it."""
+        formulas = Formulas(self.draw, source.columns)
+        conditions = list(where or [])
+        if self.pick([True, False]):
+            conditions.append(formulas.condition())
+        distinct = self.pick([False, False, False, True])
+        items = [formulas.any(2, exact=distinct or not inexact) for _ in range(self.pick([1, 2, 3, 4]))]
+        return self.written("SELECT DISTINCT" if distinct else "SELECT", items, source, conditions)
+
+    def written(self, start: str, items: list[tuple[str, str]], source: Part, where: list[str], end: str = "") -> Part:
+        """The text of a SELECT."""
+        listed = ", ".join(f"{text} AS c{place}" for place, (text, _) in enumerate(items))
+        behind = (f" WHERE {' AND '.join(where)}" if where else "") + end
+        texts = (f"{start} {listed} FROM {text}{behind}" for text in (source.cql, source.sql))
+        return Part(*texts, {f"c{place}": kind for place, (_, kind) in enumerate(items)})
+
+    def aggregate(self, depth: int = 1) -> Part:
+        """GROUP BY, or one group of everything."""
+        source, where = self.joined(0) if self.pick(range(3)) == 0 else (self.source("x", depth), [])
+        formulas = Formulas(self.draw, source.columns)
+        if self.pick(range(3)) == 0:
+            where.append(formulas.condition(1))
+        keys = [formulas.any(self.pick([0, 0, 1])) for _ in range(self.pick([0, 1, 1, 2]))]
+        values = [self.aggregation(formulas) for _ in range(self.pick([1, 2, 3]))]
+        end = f" GROUP BY {', '.join(dict.fromkeys(text for text, _ in keys))}" if keys else ""
+        if self.pick(range(3)) == 0:
+            number = self.pick([text for text, kind in values if kind in ("int64", "float64")] or ["count(*)"])
+            end += f" HAVING {number} {self.pick(['>', '<=', '<>'])} {self.pick([0, 1, 2, 5])}"
+        return self.written("SELECT", keys + values, source, where, end)
+
+    def aggregation(self, formulas: Formulas) -> tuple[str, str]:
+        """An aggregate and its type."""
+        name = self.pick(["count(*)", "count", "count(DISTINCT", "sum", "avg", "min", "max"])
+        if name == "count(*)":
+            return name, "int64"
+        if name in ("sum", "avg"):
+            kind = self.pick(["int64", "float64"])
+            return f"{name}({formulas.of(kind, 1)})", kind if name == "sum" else "float64"
+        text, kind = formulas.any(self.pick([0, 1]))
+        if name in ("min", "max"):
+            return f"{name}({text})", kind
+        return (f"{name}({text})" if name == "count" else f"{name} {text})"), "int64"
+
+    # --- several relations as one
+
+    def alike(self, kinds: list[str], depth: int) -> Part:
+        """A selection with columns of these types, few different values each."""
+        source = self.source("x", depth)
+        formulas = Formulas(self.draw, source.columns)
+        items = [(self.like(formulas, source.columns, kind), kind) for kind in kinds]
+        where = [formulas.condition(1)] if self.pick([True, False]) else []
+        return self.written("SELECT", items, source, where)
+
+    def like(self, formulas: Formulas, columns: Columns, kind: str) -> str:
+        return formulas.column((kind,))[0] if kind in columns.values() else formulas.of(kind, 1)
+
+    def union(self, depth: int = 1) -> Part:
+        """UNION or UNION ALL of two or three."""
+        kinds = [self.pick(["int64", "bool", "string", "float64"]) for _ in range(self.pick([1, 1, 2]))]
+        parts = [self.alike(kinds, depth if place == 0 else 0) for place in range(self.pick([2, 2, 3]))]
+        return combined(self.pick(["UNION ALL", "UNION ALL", "UNION"]), parts)
+
+    def difference(self, depth: int = 1) -> Part:
+        """EXCEPT."""
+        kinds = [self.pick(["int64", "bool", "string", "float64"]) for _ in range(self.pick([1, 1, 2]))]
+        return combined("EXCEPT", [self.alike(kinds, depth), self.alike(kinds, 0)])
+
+    def anti_join(self, depth: int = 1) -> Part:
+        """The rows of one or several sources without a partner."""
+        source, where = self.joined(0) if self.pick(range(4)) == 0 else (self.source("x", depth), [])
+        cql, sql = source.cql, source.sql
+        for alias in self.pick(["m", "m", "mn"]):
+            right = self.source(alias, 0)
+            on = self.equalities(source.columns, right.columns, least=1)
+            if on:
+                cql = f"{cql} ANTI JOIN {right.cql} ON {' AND '.join(on)}"
+                sql = f"{sql} ANTI JOIN {right.sql} ON {' AND '.join(on)}"
+        return self.items(Part(cql, sql, source.columns), where)
+
+
+def combined(word: str, parts: list[Part]) -> Part:
+    """Parts with a word between them."""
+    cql, sql = (f" {word} ".join(texts) for texts in zip(*((part.cql, part.sql) for part in parts), strict=True))
+    return Part(cql, sql, parts[0].columns)
+
+
+def _bare(name: str) -> str:
+    return name.rpartition(".")[2]

@@ -1,0 +1,93 @@
+"""Random rows for streams and stored relations: nulls, duplicates, ties in time, few keys, late ones."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from dsms.batch import NULLS, Batch
+from dsms.schema import DTYPES
+
+TYPES = {"ts": "timestamp", "k": "int64", "v": "int64", "f": "float64", "b": "bool", "s": "string", "u": "timestamp"}
+STORED = {"k": "int64", "label": "string", "rate": "float64"}
+SQL_TYPES = {"int64": "BIGINT", "float64": "DOUBLE", "bool": "BOOLEAN", "timestamp": "BIGINT", "string": "VARCHAR"}
+EMPTY = {"int64": 0, "float64": 0.0, "bool": False, "timestamp": 0, "string": ""}
+WORDS = ("", "a", "b", "ab", "abc", "B a", "x_y", "50%", "é", " pad ")
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a stream in the order of their arrival, or of a stored relation, by column; None is null."""
+
+    types: dict[str, str]
+    columns: dict[str, list[Any]]
+    late: int = 0
+
+    def __len__(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+    def batch(self, start: int = 0, stop: int | None = None) -> Batch:
+        """Some of the rows as they are pushed."""
+        made: dict[str, Any] = {}
+        for name, kind in self.types.items():
+            values = self.columns[name][start:stop]
+            made[name] = np.array([EMPTY[kind] if v is None else v for v in values], dtype=DTYPES[kind])
+            if None in values:
+                made[name + NULLS] = np.array([v is None for v in values])
+        return Batch.of(made)
+
+    def table(self, name: str) -> list[str]:
+        """The statements that make the same rows a table; _n is their order of arrival."""
+        columns = ", ".join(f"{column} {SQL_TYPES[kind]}" for column, kind in self.types.items())
+        made = [f"CREATE OR REPLACE TEMP TABLE {name} ({columns}, _n BIGINT)"]
+        rows = zip(*self.columns.values(), range(len(self)), strict=True)
+        if values := ", ".join("(" + ", ".join(map(_literal, row)) + ")" for row in rows):
+            made.append(f"INSERT INTO {name} VALUES {values}")
+        return made
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, str):
+        return "'" + value.replace("'", "''") + "'"
+    return "NULL" if value is None else str(value)
+
+
+def _values(chance: random.Random, kind: str, count: int, nulls: float, keys: int) -> list[Any]:
+    made: list[Any] = {
+        "int64": lambda: [min(chance.randrange(keys), chance.randrange(keys)) for _ in range(count)],  # skewed
+        "float64": lambda: [chance.randrange(-20, 21) / 4 for _ in range(count)],  # sums of these are exact
+        "bool": lambda: [chance.random() < 0.5 for _ in range(count)],
+        "timestamp": lambda: [chance.randrange(60) for _ in range(count)],
+        "string": lambda: [chance.choice(WORDS) for _ in range(count)],
+    }[kind]()
+    return [None if chance.random() < nulls else value for value in made]
+
+
+@st.composite
+def stream_rows(draw: st.DrawFn, since: int = 0, most: int = 60) -> Rows:
+    """A stream's rows; hypothesis draws how many and what they are like, a seed the values."""
+    count = draw(st.integers(0, most))
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    gaps = draw(st.sampled_from([(0, 1), (0, 0, 0, 5), (1, 2, 3), (0, 1, 20), (0,)]))
+    late = draw(st.sampled_from([0, 0, 0, 4, 15]))
+    instant, ts = since, list[int]()
+    for _ in range(count):
+        instant += chance.choice(gaps)
+        ts.append(instant)
+    nulls, keys = draw(st.sampled_from([0.0, 0.0, 0.2, 0.6])), draw(st.sampled_from([1, 3, 8]))
+    columns = {name: _values(chance, kind, count, nulls, keys) for name, kind in TYPES.items()}
+    columns["v"] = [None if value is None else value * 7 - 20 for value in columns["v"]]
+    columns["ts"] = sorted(ts, key=lambda at: at + chance.randrange(late + 1))  # never more than `late` behind another
+    return Rows(TYPES, columns, late)
+
+
+@st.composite
+def stored_rows(draw: st.DrawFn) -> Rows:
+    """A stored relation's rows."""
+    count, nulls = draw(st.integers(0, 8)), draw(st.sampled_from([0.0, 0.3]))
+    chance = random.Random(draw(st.integers(0, 2**32)))
+    return Rows(STORED, {name: _values(chance, kind, count, nulls, 5) for name, kind in STORED.items()})
