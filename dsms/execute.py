@@ -92,7 +92,7 @@ def execute(
             done.stopped = True
         done.seconds = engine.clock.now()
         engine.finish(done.seconds)
-        done.turns, done.memory_max, done.latency = turns.count, memory.tuples.max, results.quantiles()
+        done.turns, done.memory_max, done.latency = turns.count, memory.max_tuples, results.quantiles()
         done.aside = dict(letters.counts)
         done.dead_letters = letters.path if letters.counts else None
     return done

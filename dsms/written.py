@@ -13,7 +13,7 @@ from dsms.batch import Batch
 from dsms.cql import Catalog, mentioned, query
 from dsms.errors import PlanError, existing
 from dsms.expressions.user import UserFunction
-from dsms.fluent import Fluent
+from dsms.fluent import Query as Fluent
 from dsms.operators.function import function_named
 from dsms.plan import Query, Station, Stream
 from dsms.planner import Builder
@@ -73,7 +73,7 @@ def _in_order(texts: Mapping[str, str | Fluent]) -> list[str]:
         under_way.append(name)
         text = texts[name]
         try:
-            read = mentioned(text) if isinstance(text, str) else text.mentioned()
+            read = mentioned(text) if isinstance(text, str) else set()  # in Python, they come in their order
         except PlanError as error:
             raise error.within(f"queries.{name}.cql") from None
         for other in sorted(read & texts.keys()):

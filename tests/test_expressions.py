@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import duckdb
@@ -12,23 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_expressions import ARITHMETIC, HIGHEST, LOWEST, ROWS, SCHEMA, B, J, N, S, T, X, call, or_fault, trees
+from strategies import EXACT, EXAMPLES
 
 from dsms.batch import NULLS
 from dsms.expressions.evaluate import compiled
 from dsms.expressions.faults import Faults
 from dsms.expressions.functions import UserFunction
-from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal, Value, text_of
+from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal, text_of
 from dsms.expressions.types import ExpressionError, type_of
 from dsms.schema import DTYPES, Schema
-
-SCHEMA = Schema.of({"n": "int64", "j": "int64", "x": "float64", "b": "bool", "s": "string", "t": "timestamp"})
-N, J, X, B, S, T = map(Column, SCHEMA)
-LOWEST, HIGHEST = -(2**63), 2**63 - 1
-
-
-def call(name: str, *arguments: Expression | Value) -> Call:
-    """A call whose plain values are literals."""
-    return Call(name, tuple(Literal(a) if isinstance(a, Value) else a for a in arguments))
 
 
 def columns(schema: Schema = SCHEMA, **values: list[Any]) -> dict[str, np.ndarray[Any, Any]]:
@@ -72,166 +63,7 @@ def marked(answers: list[Any]) -> list[Any]:
     return ["fault" if isinstance(one, str) else one for one in answers]
 
 
-class NoValueError(Exception):
-    """The naive evaluator has no value."""
-
-
-def number(whole: bool, result: Any) -> Any:
-    if whole and not LOWEST <= result <= HIGHEST:
-        raise NoValueError
-    return result
-
-
-def divided(a: Any, b: Any, whole: bool) -> Any:
-    if b == 0:
-        raise NoValueError
-    if not whole:
-        return float(a) / float(b)
-    return number(True, abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1))
-
-
-def left_over(a: Any, b: Any, whole: bool) -> Any:
-    if b == 0:
-        raise NoValueError
-    rest = abs(a) % abs(b) if whole else math.fmod(abs(a), abs(b))
-    return -rest if a < 0 else rest
-
-
-ARITHMETIC: dict[str, Callable[[Any, Any, bool], Any]] = {
-    "+": lambda a, b, whole: number(whole, a + b),
-    "-": lambda a, b, whole: number(whole, a - b),
-    "*": lambda a, b, whole: number(whole, a * b),
-    "/": lambda a, b, whole: divided(a, b, False),
-    "//": divided,
-    "%": left_over,
-}
-COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "=": operator.eq,
-    "<>": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
-
-
-def naive(expression: Expression, row: Mapping[str, Any]) -> Any:
-    """The value for one row; raises NoValueError where there is none."""
-    match expression:
-        case Column(name):
-            return row[name]
-        case Literal(value):
-            return value
-        case Case(branches, otherwise):
-            chosen = next((value for condition, value in branches if naive(condition, row)), otherwise)
-            return lifted(naive(chosen, row), type_of(expression, SCHEMA))
-        case Cast(of, kind):
-            return lifted(naive(of, row), kind)
-        case Call("and" | "or" as name, (left, right)):
-            return logic(name == "or", left, right, row)
-        case Call("coalesce", arguments):
-            kind = type_of(expression, SCHEMA)
-            return next((lifted(v, kind) for part in arguments if (v := naive(part, row)) is not None), None)
-        case Call(name, arguments):
-            return naive_call(name, arguments, row, type_of(expression, SCHEMA))
-
-
-def lifted(value: Any, kind: str) -> Any:
-    return float(value) if kind == "float64" and value is not None else value
-
-
-def logic(decides: bool, left: Expression, right: Expression, row: Mapping[str, Any]) -> Any:
-    first = naive(left, row)
-    if first is decides:
-        return decides
-    second = naive(right, row)
-    if second is decides:
-        return decides
-    return None if first is None or second is None else not decides
-
-
-def naive_call(name: str, arguments: tuple[Expression, ...], row: Mapping[str, Any], kind: str) -> Any:
-    given = [naive(part, row) for part in arguments]
-    types = [type_of(part, SCHEMA) for part in arguments]
-    if name == "is null":
-        return given[0] is None
-    if name == "in":
-        if given[0] is None:
-            return None
-        found = [None if one is None else one == given[0] for one in given[1:]]
-        return True if True in found else None if None in found else False
-    if name in ("least", "greatest"):
-        known = [lifted(one, kind) for one in given if one is not None]
-        return (min(known) if name == "least" else max(known)) if known else None
-    if None in given:
-        return None
-    if "float64" in types:
-        given = [float(one) if not isinstance(one, str) else one for one in given]
-    if name in COMPARISONS:
-        return COMPARISONS[name](*given)
-    if name == "not":
-        return not given[0]
-    if name in ("neg", "abs"):
-        return number("float64" not in types, -given[0] if name == "neg" else abs(given[0]))
-    return ARITHMETIC[name](given[0], given[1], "float64" not in types)
-
-
-LEAVES: dict[str, list[Expression]] = {
-    "int64": [N, J, Literal(0), Literal(3), Literal(-2), Literal(HIGHEST)],
-    "float64": [X, Literal(0.5), Literal(0.0)],
-    "bool": [B, Literal(True), Literal(False)],
-}
-
-
-def trees(kind: str, depth: int) -> st.SearchStrategy[Expression]:
-    """Expressions of a type."""
-    leaves = st.sampled_from([*LEAVES[kind], *([N] if kind == "float64" else []), Literal(None)])
-    if depth == 0:
-        return leaves
-    inside, truth = st.deferred(lambda: trees(kind, depth - 1)), st.deferred(lambda: trees("bool", depth - 1))
-    whole, real = st.deferred(lambda: trees("int64", depth - 1)), st.deferred(lambda: trees("float64", depth - 1))
-    pair = st.tuples(inside, inside)
-    options = [
-        leaves,
-        st.builds(lambda c, p: Case(((c, p[0]),), p[1]), truth, pair),
-        st.builds(lambda p: Call("coalesce", p), pair),
-    ]
-    if kind == "bool":
-        two = st.one_of(st.tuples(whole, whole), st.tuples(real, whole), st.tuples(real, real))
-        options += [
-            st.builds(Call, st.sampled_from(["and", "or"]), pair),
-            st.builds(Call, st.sampled_from(sorted(COMPARISONS)), two),
-            st.builds(lambda p: Call("is null", p), st.tuples(whole)),
-            st.builds(lambda p: Call("not", p), st.tuples(inside)),
-            st.builds(lambda p: Call("in", p), st.tuples(whole, whole, whole)),
-        ]
-    else:
-        names = ["+", "-", "*", "//", "%", *(["/"] if kind == "float64" else []), "least", "greatest"]
-        options += [st.builds(Call, st.sampled_from(names), pair)]
-        options += [st.builds(Call, st.sampled_from(["neg", "abs"]), st.tuples(inside))]
-    return st.one_of(options)
-
-
-def nullable(some: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.one_of(some, st.none())
-
-
-INTEGERS = st.one_of(st.integers(-5, 5), st.sampled_from([LOWEST, LOWEST + 1, HIGHEST, 2**32, -(2**31)]))
-ROWS = st.lists(
-    st.fixed_dictionaries(
-        {
-            "n": nullable(INTEGERS),
-            "j": nullable(INTEGERS),
-            "x": nullable(st.sampled_from([0.0, -1.5, 2.0, 1e300, 0.1])),
-            "b": nullable(st.booleans()),
-        }
-    ),
-    min_size=1,
-    max_size=8,
-)
-
-
-@settings(max_examples=400, deadline=None)
+@settings(EXACT, max_examples=EXAMPLES or 400)
 @given(st.one_of(trees("bool", 3), trees("int64", 3), trees("float64", 3)), ROWS)
 def test_values_nulls_and_faults_are_those_of_a_naive_evaluator(expression: Expression, rows: Any) -> None:
     expected = [or_fault(expression, row) for row in rows]
@@ -240,14 +72,6 @@ def test_values_nulls_and_faults_are_those_of_a_naive_evaluator(expression: Expr
 
 
 CORNERS = [LOWEST, LOWEST + 1, -(2**32), -7, -2, -1, 0, 1, 2, 7, 2**31, 2**32, HIGHEST - 1, HIGHEST]
-
-
-def or_fault(expression: Expression, row: Mapping[str, Any]) -> Any:
-    """The naive value, or "fault"."""
-    try:
-        return naive(expression, row)
-    except NoValueError:
-        return "fault"
 
 
 @pytest.mark.parametrize("name", ARITHMETIC)
@@ -449,6 +273,8 @@ def test_a_users_function_that_answers_something_else_is_a_fault() -> None:
     functions = {"f": UserFunction(lambda a: a * 0.5, "int64"), "g": UserFunction(lambda a: "x", "int64", per_row=True)}
     assert "it answered float64: int64 is wanted" in values(call("f", N), functions, n=[1])[0]
     assert "it answered 'x': int64 is wanted" in values(call("g", N), functions, n=[1])[0]
+    big = {"f": UserFunction(lambda a: 2**70, "int64", per_row=True)}
+    assert "does not fit into int64" in values(call("f", N), big, n=[1])[0]
     total = {"f": UserFunction(np.sum, "int64")}
     assert all("shape" in one for one in values(call("f", N), total, n=[1, 2]))
 

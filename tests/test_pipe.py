@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from naive_expressions import call
+from strategies import EXACT, EXAMPLES
 
 from dsms.batch import NULLS, Batch
 from dsms.errors import PlanError, RowError
 from dsms.expressions.functions import UserFunction
-from dsms.expressions.tree import Call, Column, Expression, Literal, Value
+from dsms.expressions.tree import Column, Expression, Literal
 from dsms.operators.pipe import Keep, Make, Pipe
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 
 SCHEMA = Schema.of({"a": "int64", "b": "int64", "s": "string"})
 A, B, S = map(Column, SCHEMA)
-
-
-def call(name: str, *arguments: Expression | Value) -> Call:
-    """A call whose plain values are literals."""
-    return Call(name, tuple(Literal(a) if isinstance(a, Value) else a for a in arguments))
 
 
 def batch(rows: list[tuple[Any, ...]], schema: Schema = SCHEMA, **attributes: Any) -> Batch:
@@ -134,6 +132,11 @@ def test_a_row_with_two_faults_is_put_aside_once() -> None:
     assert [rows(aside.batch) for aside in careful.asides] == [[(0, -1, "x")], [(1, -1, "y")]]
 
 
+def test_a_pipe_goes_from_one_process_to_another() -> None:
+    sent = pickle.loads(pickle.dumps(pipe(Keep(call(">", A, 2)), Make((("b", B),)))))
+    assert rows(sent.process(batch(ROWS))) == [(30,), (40,)]
+
+
 def test_a_users_function_may_decide() -> None:
     functions = {"odd": UserFunction(lambda values: values % 2 == 1, "bool")}
     assert rows(pipe(Keep(call("odd", A)), functions=functions).process(batch(ROWS))) == [ROWS[0], ROWS[2]]
@@ -172,7 +175,7 @@ CONDITIONS: list[tuple[Expression, Any]] = [
 ]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(EXACT, max_examples=EXAMPLES or 150)
 @given(st.lists(st.tuples(VALUES, VALUES)), st.lists(st.sampled_from(CONDITIONS), max_size=4), st.integers(0, 4))
 def test_any_steps_do_what_they_do_row_by_row(pairs: Any, chosen: Any, place: int) -> None:
     """Columns change their names and one is worked out after some of the conditions; a zero in b may be a fault."""

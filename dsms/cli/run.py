@@ -30,7 +30,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--dead-letters",
         metavar="FILE",
         type=Path,
-        help="where rows go that are late, or wrong if the plan says on_error = \"dead-letter\" "
+        help='where rows go that are late, or wrong if the plan says on_error = "dead-letter" '
         "(default: PLAN.dead.jsonl beside the plan)",
     )
     parser.add_argument("--json", action="store_true", help="say what was done as one JSON object")
@@ -45,9 +45,7 @@ def run(given: argparse.Namespace) -> int:
         raise PolicyError(f"a run has one policy: give one --policy, not {len(policies)}")
     try:
         with _progress() as tell:
-            done = execute(
-                given.plan, policies[0], rows=given.batch, dead_letters=given.dead_letters, progress=tell
-            )
+            done = execute(given.plan, policies[0], rows=given.batch, dead_letters=given.dead_letters, progress=tell)
     except SinkClosedError as error:
         raise BrokenPipeError from error
     if given.json:

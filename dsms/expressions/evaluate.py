@@ -28,8 +28,8 @@ from dsms.expressions.lazy import (
     null_if,
     strict,
 )
-from dsms.expressions.signatures import NULL
-from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal, Value, columns_of
+from dsms.expressions.signatures import NULL, common
+from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal, Value
 from dsms.expressions.types import NONE, signature, type_of
 from dsms.expressions.user import EMPTY
 from dsms.schema import DTYPES, Schema
@@ -55,10 +55,14 @@ class Evaluator:
     work: Work
 
     def __call__(self, columns: Mapping[str, Values], rows: int, faults: Faults) -> tuple[Values, Values | None]:
+        with np.errstate(all="ignore"):  # what has no value is a fault, and infinite is a value
+            return self.quietly(columns, rows, faults)
+
+    def quietly(self, columns: Mapping[str, Values], rows: int, faults: Faults) -> tuple[Values, Values | None]:
+        """The same for a caller who has told numpy not to warn, once for many calls."""
         if not rows:
             return np.empty(0, dtype=_dtype(self.type)), None
-        with np.errstate(all="ignore"):  # what has no value is a fault, and infinite is a value
-            values, nulls = self.work(columns, rows, faults)
+        values, nulls = self.work(columns, rows, faults)
         if np.ndim(values) == 0:
             values = np.full(rows, values, dtype=_dtype(self.type))
         if nulls is not None and np.ndim(nulls) == 0:
@@ -68,57 +72,60 @@ class Evaluator:
 
 def compiled(expression: Expression, schema: Schema, functions: Mapping[str, UserFunction] = NONE) -> Evaluator:
     """An expression over the columns of a schema, ready to be called batch after batch."""
-    kind = type_of(expression, schema, functions)
-    part = _Compiler(schema, functions).part(expression, kind)
-    return Evaluator(kind, part.names, part.work)
+    type_of(expression, schema, functions)  # refuses what has no type
+    work, names, kind = _part(expression, schema, functions)
+    return Evaluator(kind, names, work)
 
 
 def _dtype(kind: str) -> np.dtype[Any]:
     return DTYPES["int64" if kind == NULL else kind]
 
 
-@dataclass(frozen=True)
-class _Compiler:
-    schema: Schema
-    functions: Mapping[str, UserFunction]
+def _part(expression: Expression, schema: Schema, functions: Mapping[str, UserFunction]) -> Part:
+    """An expression and its parts as closures."""
+    match expression:
+        case Column(name):
+            return Part(_column(name), (name, name + NULLS), schema[name])
+        case Literal(value):
+            kind = type_of(expression, schema)
+            return Part(_constant(value, kind), (), kind)
+        case Cast(of, wanted):
+            part = _brought(_part(of, schema, functions), wanted)
+            return part if part.kind == wanted else _joint([part], wanted, strict(CASTS[part.kind, wanted], [part]))
+        case Case(branches, otherwise):
+            tests = [_brought(_part(condition, schema, functions), "bool") for condition, _ in branches]
+            parts = [_part(value, schema, functions) for value in (*(value for _, value in branches), otherwise)]
+            kind = common("case", tuple(part.kind for part in parts))
+            *chosen, last = (_brought(part, kind) for part in parts)
+            return _joint([*tests, *parts], kind, case(list(zip(tests, chosen, strict=True)), last, _dtype(kind)))
+        case Call(name, arguments):
+            parts = [_part(argument, schema, functions) for argument in arguments]
+            wanted_types, kind = signature(name, tuple(part.kind for part in parts), functions)
+            parts = [_brought(part, wanted) for part, wanted in zip(parts, wanted_types, strict=True)]
+            return _joint(parts, kind, _call(name, parts, kind, functions))
 
-    def part(self, expression: Expression, wanted: str) -> Part:
-        """An expression as values of a type that its own can be brought to."""
-        names = sorted(columns_of(expression))
-        kind = type_of(expression, self.schema, self.functions)
-        if kind == NULL:
-            return Part(_constant(None, wanted), ())
-        part = Part(self._work(expression, kind), (*names, *(name + NULLS for name in names)))
-        if kind == "int64" and wanted == "float64":
-            return part._replace(work=strict(CASTS[kind, wanted], [part]))
-        return part
 
-    def _work(self, expression: Expression, kind: str) -> Work:
-        match expression:
-            case Column(name):
-                return _column(name)
-            case Literal(value):
-                return _constant(value, kind)
-            case Cast(of, wanted):
-                given = type_of(of, self.schema, self.functions)
-                part = self.part(of, wanted if given == NULL else given)
-                return part.work if given in (wanted, NULL) else strict(CASTS[given, wanted], [part])
-            case Case(branches, otherwise):
-                parts = [(self.part(condition, "bool"), self.part(value, kind)) for condition, value in branches]
-                return case(parts, self.part(otherwise, kind), DTYPES[kind])
-            case Call(name, arguments):
-                return self._call(name, arguments)
+def _joint(parts: Sequence[Part], kind: str, work: Work) -> Part:
+    """A part that reads what its own parts read."""
+    return Part(work, tuple(dict.fromkeys(name for part in parts for name in part.names)), kind)
 
-    def _call(self, name: str, arguments: tuple[Expression, ...]) -> Work:
-        types = tuple(type_of(part, self.schema, self.functions) for part in arguments)
-        wanted, result = signature(name, types, self.functions)
-        parts = [self.part(part, kind) for part, kind in zip(arguments, wanted, strict=True)]
-        if name in self.functions:
-            return _user(name, self.functions[name], parts)
-        if name == "coalesce":
-            return coalesce(DTYPES[result])(parts)
-        kernel = BUILT_IN[name].kernel
-        return FORMS[name](parts) if kernel is None else strict(kernel(wanted), parts)
+
+def _brought(part: Part, wanted: str) -> Part:
+    """A part as one of a type that nulls and whole numbers are brought to without a cast."""
+    if part.kind == NULL:
+        return Part(_constant(None, wanted), (), wanted)
+    if part.kind == "int64" and wanted == "float64":
+        return Part(strict(CASTS["int64", "float64"], [part]), part.names, wanted)
+    return part
+
+
+def _call(name: str, parts: Sequence[Part], kind: str, functions: Mapping[str, UserFunction]) -> Work:
+    if name in functions:
+        return _user(name, functions[name], parts)
+    if name == "coalesce":
+        return coalesce(parts, _dtype(kind))
+    kernel = BUILT_IN[name].kernel
+    return FORMS[name](parts) if kernel is None else strict(kernel(tuple(part.kind for part in parts)), parts)
 
 
 def _column(name: str) -> Work:

@@ -24,9 +24,12 @@ class Part(NamedTuple):
 
     work: Work
     names: tuple[str, ...]  # of the columns it reads, null masks included
+    kind: str  # the type of its values
 
-    def at(self, columns: Mapping[str, Column], positions: Column, faults: Faults) -> Vector:
-        """Its values for the rows at these positions, one for each."""
+    def at(self, columns: Mapping[str, Column], rows: int, positions: Column, faults: Faults) -> Vector:
+        """Its values for the rows at these different positions, one for each."""
+        if len(positions) == rows:
+            return self.work(columns, rows, faults)
         inner = Faults()
         picked = {name: columns[name][positions] for name in self.names if name in columns}
         vector = self.work(picked, len(positions), inner)
@@ -167,26 +170,23 @@ def concatenated(parts: Sequence[Part]) -> Work:
     return work
 
 
-def coalesce(dtype: np.dtype[Any]) -> Callable[[Sequence[Part]], Work]:
+def coalesce(parts: Sequence[Part], dtype: np.dtype[Any]) -> Work:
     """The first that is not null; the next one is worked out only where those before are null."""
 
-    def made(parts: Sequence[Part]) -> Work:
-        def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
-            a, m = parts[0].work(columns, rows, faults)
-            if m is None:
-                return a, None
-            values, nulls = np.empty(rows, dtype=dtype), np.empty(rows, dtype=bool)
-            values[:], nulls[:] = a, m
-            for part in parts[1:]:
-                left = nulls.nonzero()[0]
-                if len(left):
-                    value, absent = part.at(columns, left, faults)
-                    values[left], nulls[left] = value, absent is not None and absent
-            return values, nulls
+    def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
+        a, m = parts[0].work(columns, rows, faults)
+        if m is None:
+            return a, None
+        values, nulls = np.empty(rows, dtype=dtype), np.empty(rows, dtype=bool)
+        values[:], nulls[:] = a, m
+        for part in parts[1:]:
+            left = nulls.nonzero()[0]
+            if len(left):
+                value, absent = part.at(columns, rows, left, faults)
+                values[left], nulls[left] = value, absent is not None and absent
+        return values, nulls if nulls.any() else None
 
-        return work
-
-    return made
+    return work
 
 
 def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: np.dtype[Any]) -> Work:
@@ -201,11 +201,11 @@ def case(branches: Sequence[tuple[Part, Part]], otherwise: Part, dtype: np.dtype
                 break
             taken = np.ones(len(left), dtype=bool)
             if condition is not None:
-                holds, unknown = condition.at(columns, left, faults)
+                holds, unknown = condition.at(columns, rows, left, faults)
                 taken &= holds if unknown is None else holds & np.logical_not(unknown)
             here = left[taken]
             if len(here):
-                result, absent = value.at(columns, here, faults)
+                result, absent = value.at(columns, rows, here, faults)
                 values[here], nulls[here] = result, absent is not None and absent
             left = left[~taken]
         return values, nulls if nulls.any() else None

@@ -47,4 +47,6 @@ _like = np.frompyfunc(lambda text, pattern: _pattern(pattern).fullmatch(text) is
 
 def like(values: Any, patterns: Any) -> Any:
     """Whether each is as the pattern says: % stands for any characters, _ for one."""
+    if np.ndim(patterns) == 0:
+        return np.bool_(np.frompyfunc(_pattern(np.asarray(patterns, dtype=object).item()).fullmatch, 1, 1)(values))
     return np.bool_(_like(values, patterns))

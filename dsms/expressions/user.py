@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from dsms.batch import Column
+from dsms.errors import PlanError, existing
 from dsms.expressions.faults import Faults
 from dsms.schema import DTYPES
 
@@ -29,6 +30,12 @@ class UserFunction:
     function: Callable[..., Any]
     returns: str  # its type
     per_row: bool = False
+
+    def __post_init__(self) -> None:
+        if self.returns not in DTYPES:
+            raise PlanError(
+                f"a function returns {self.returns!r}: no such type{existing(self.returns, DTYPES)}", "returns"
+            )
 
     def values(
         self, name: str, faults: Faults, nulls: Column | None, rows: int, arguments: list[Any]
@@ -75,18 +82,23 @@ class UserFunction:
     def _by_row(self, name: str, faults: Faults, rows: int, arrays: list[Column]) -> tuple[Column, Column | None]:
         answers: list[Any] = []
         wrong: dict[str, list[int]] = {}
-        for row, values in enumerate(
-            zip(*(array.tolist() for array in arrays), strict=True) if arrays else [()] * rows
-        ):
+        given = zip(*(array.tolist() for array in arrays), strict=True) if arrays else [()] * rows
+        for row, values in enumerate(given):
             try:
-                answers.append(self.function(*values))
-                if answers[-1] is not None and not isinstance(answers[-1], CLASSES[self.returns]):
-                    raise TypeError(f"it answered {answers.pop()!r}: {self.returns} is wanted")
+                answers.append(self._one(self.function(*values)))
             except Exception as error:  # whatever the user's code does
-                answers[row:] = [EMPTY.get(self.returns, 0)]
+                answers.append(None)
                 wrong.setdefault(f"function {name!r}: {type(error).__name__}: {error}", []).append(row)
         for reason, positions in wrong.items():
             faults.found.append((np.array(positions), reason))
         missing = np.array([answer is None for answer in answers])
         filled = [EMPTY.get(self.returns, 0) if answer is None else answer for answer in answers]
         return np.array(filled, dtype=DTYPES[self.returns]), missing
+
+    def _one(self, answer: Any) -> Any:
+        """The answer for a row, if it is of the type or null."""
+        if answer is not None and not isinstance(answer, CLASSES[self.returns]):
+            raise TypeError(f"it answered {answer!r}: {self.returns} is wanted")
+        if isinstance(answer, int) and not -(2**63) <= answer < 2**63:
+            raise OverflowError(f"it answered {answer}, which does not fit into int64")
+        return answer

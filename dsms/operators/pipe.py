@@ -77,7 +77,7 @@ class _Renaming:
 
 @dataclass(frozen=True)
 class _Making:
-    items: tuple[tuple[str, Evaluator, Expression], ...]
+    items: tuple[tuple[str, Evaluator | str, Expression], ...]  # a column that is passed on by its name
     names: tuple[str, ...]  # of the columns that are read
 
 
@@ -96,6 +96,16 @@ class Pipe(Operator):
         super().__post_init__()
         if self.on_error not in ON_ERROR:
             raise PlanError(f"on_error is {self.on_error!r}{existing(self.on_error, ON_ERROR)}", "on_error")
+        self._compile()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_steps"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._compile()  # closures do not go from one process to another
+
+    def _compile(self) -> None:
         self.output = self.schema
         self._steps = [self._compiled(step) for step in self.steps]
 
@@ -114,22 +124,24 @@ class Pipe(Operator):
         plain = [(name, part.name) for name, part in step.items if isinstance(part, Column)]
         if len(plain) == len(items):
             return _Renaming(tuple((new + tail, old + tail) for new, old in plain for tail in ("", NULLS)))
-        return _Making(items, tuple(dict.fromkeys(name for _, evaluator, _ in items for name in evaluator.names)))
+        names = tuple(dict.fromkeys(name for _, evaluator, _ in items for name in evaluator.names))
+        return _Making(tuple((n, p.name if isinstance(p, Column) else e, p) for n, e, p in items), names)
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
         rows = _Rows(batch.columns, batch.rows)
-        for step in self._steps:
-            if isinstance(step, _Condition):
-                self._keep(batch, rows, step)
-            elif isinstance(step, _Renaming):
-                rows.columns = {new: rows.columns[old] for new, old in step.names if old in rows.columns}
-            else:
-                self._make(batch, rows, step)
+        with np.errstate(all="ignore"):
+            for step in self._steps:
+                if isinstance(step, _Condition):
+                    self._keep(batch, rows, step)
+                elif isinstance(step, _Renaming):
+                    rows.columns = {new: rows.columns[old] for new, old in step.names if old in rows.columns}
+                else:
+                    self._make(batch, rows, step)
         return self._put_out(batch, rows)
 
     def _keep(self, batch: Batch, rows: _Rows, step: _Condition) -> None:
         faults = Faults()
-        holds, unknown = step.evaluator(rows.picked(step.evaluator.names), rows.count, faults)
+        holds, unknown = step.evaluator.quietly(rows.picked(step.evaluator.names), rows.count, faults)
         if unknown is not None:
             holds = holds & ~unknown
         if faults.found:
@@ -141,13 +153,16 @@ class Pipe(Operator):
         origin, count = rows.positions(), rows.count
         made: dict[str, Values] = {}
         sound = None
-        for name, evaluator, expression in step.items:
-            faults = Faults()
-            made[name], unknown = evaluator(columns, count, faults)
+        for name, source, expression in step.items:
+            if isinstance(source, str):
+                made[name], unknown = columns[source], columns.get(source + NULLS)
+            else:
+                faults = Faults()
+                made[name], unknown = source.quietly(columns, count, faults)
+                if faults.found:
+                    sound = self._sound(batch, rows, faults, expression, sound)
             if unknown is not None:
                 made[name + NULLS] = unknown
-            if faults.found:
-                sound = self._sound(batch, rows, faults, expression, sound)
         rows.columns, rows.at, rows.origin = made, None, origin
         if sound is not None:
             rows.narrow(sound)

@@ -154,7 +154,6 @@ class Builder:
             expression=flow.expression,
             columns=tuple(flow.schema),
             emit=flow.emit,
-            ahead=self.ahead,
         )
 
     def _station(self, kind: str, query: Query, operator: Operator, *inputs: Source | Station) -> Station:

@@ -35,11 +35,12 @@ def lowered(node: Node, wanted: Collection[str], emit: Emit = "both") -> Node:
     found = _Attributes(node)
     names = [name for name in node.schema if name in wanted] or list(node.schema)[:1]
     full = {name: found.qualified(node, name) for name in names}
-    schema = Schema(tuple((full[name], node.schema[name]) for name in names))
-    above: Node = Flow(found.inputs(), found.expression(node), schema, emit)
+    columns = {full[name]: node.schema[name] for name in names}
+    compared = {column: found.type_of(column) for pair in found.also for column in pair}
+    above: Node = Flow(found.inputs(), found.expression(node), Schema(tuple((compared | columns).items())), emit)
     for one, other in found.also:
         above = Select(above, Call("=", (Column(one), Column(other))))
-    if all(name == qualified for name, qualified in full.items()):
+    if list(above.schema) == names:
         return above
     items = tuple((name, Column(qualified)) for name, qualified in full.items())
     return Project(above, items, Schema(tuple((name, node.schema[name]) for name in names)))
@@ -60,6 +61,10 @@ class _Attributes:
 
     def inputs(self) -> tuple[Input, ...]:
         return tuple(replace(part, attributes=tuple(self._columns[part.alias].items())) for part in self._inputs)
+
+    def type_of(self, column: str) -> str:
+        alias, _, name = column.partition(".")
+        return next(part.of.schema[name] for part in self._inputs if part.alias == alias)
 
     def qualified(self, node: Node, name: str) -> str:
         """What a column of a part is called in the flow."""

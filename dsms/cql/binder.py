@@ -1,0 +1,142 @@
+"""Queries as sqlglot reads them, made trees of the algebra."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dsms.algebra import Difference, Distinct, Node, Select, ToStream, Union
+from dsms.cql.catalog import Catalog
+from dsms.cql.dialect import Changes
+from dsms.cql.errors import CqlError, start_of
+from dsms.cql.grouping import Grouping, numbered
+from dsms.cql.items import named, projected
+from dsms.cql.scope import Scope
+from dsms.cql.sources import Sources, refuse_others
+from dsms.cql.translate import Translator, aggregates_in, is_aggregate, unsupported
+from dsms.errors import PlanError
+from dsms.expressions.tree import Column, Expression
+
+Items = list[tuple[str, exp.Expr]]
+
+
+@dataclass(frozen=True)
+class Binder:
+    """Gives the names in a query their meaning."""
+
+    catalog: Catalog
+
+    def query(self, node: exp.Expr) -> Node:
+        """What a query means, whatever its kind."""
+        match node:
+            case exp.Select():
+                return self.select(node)
+            case exp.Union() | exp.Except():
+                return self.combined(node)
+            case exp.Subquery():
+                refuse_others(node, {"this"})
+                if node.meta.get("window") is not None:
+                    raise CqlError("a window stands in FROM, behind a stream", node.meta.get("window_start"))
+                return self.subquery(node)
+        raise unsupported(node)
+
+    def subquery(self, node: exp.Subquery) -> Node:
+        """A query in brackets, its changes if ISTREAM or its like stands before."""
+        if not isinstance(node.this, exp.Query) or isinstance(node.this, exp.Table):
+            raise CqlError("a query is wanted in the brackets", start_of(node))
+        inner = self.query(node.this)
+        return ToStream(inner, node.meta["changes"]) if "changes" in node.meta else inner
+
+    def combined(self, node: exp.Union | exp.Except) -> Node:
+        """UNION, UNION ALL or EXCEPT."""
+        refuse_others(node, {"this", "expression", "distinct"})
+        left, right = self.query(node.this), self.query(node.expression)
+        distinct = bool(node.args.get("distinct"))
+        check_alike(left, right, node)
+        if isinstance(node, exp.Except):
+            if not distinct:
+                raise CqlError("EXCEPT ALL is not part of CQL; there are EXCEPT and ANTI JOIN", start_of(node))
+            return minus(left, right)
+        # A UNION ALL B UNION ALL C is one union of three, unless A UNION ALL B stands in brackets.
+        if isinstance(left, Union) and isinstance(node.this, exp.Union):
+            both = Union((*left.inputs, right))
+        else:
+            both = Union((left, right))
+        return Distinct(both) if distinct else both
+
+    def select(self, node: exp.Select) -> Node:
+        """SELECT ... FROM ... WHERE ... GROUP BY ... HAVING."""
+        refuse_others(node, {"expressions", "from_", "joins", "where", "group", "having", "distinct"})
+        input_, scope = Sources(self.catalog, self.subquery).gather(node)
+        changes = node.expressions[0] if node.expressions and isinstance(node.expressions[0], Changes) else None
+        items = named((changes or node).expressions, scope)
+        if not items:
+            raise CqlError("columns are wanted behind SELECT", start_of(node))
+        group, having = node.args.get("group"), node.args.get("having")
+        keys = None
+        if group is not None:
+            refuse_others(group, {"expressions"})
+            keys = group.expressions
+        result = self.items(input_, scope, items, keys, having.this if having is not None else None)
+        distinct = node.args.get("distinct")
+        if distinct is not None and distinct.args.get("on") is not None:
+            raise CqlError("DISTINCT ON is not part of CQL", start_of(distinct))
+        if distinct is not None or (changes is not None and changes.args.get("distinct")):
+            result = Distinct(result)
+        return ToStream(result, changes.this) if changes is not None else result
+
+    def items(
+        self, of: Node, scope: Scope, items: Items, keys: list[exp.Expr] | None = None, having: exp.Expr | None = None
+    ) -> Node:
+        """What SELECT, GROUP BY and HAVING make of an input; without aggregates, a projection."""
+        if keys is None and having is None and not any(aggregates_in(item) for _, item in items):
+            return projected(of, items, Translator(scope, self.catalog.functions))
+        grouping = Grouping(scope, self.catalog.functions, self._keys(keys or [], scope, items))
+        for name, item in items:
+            if is_aggregate(item):
+                grouping.aggregate(item, name)
+        made = {name: grouping.expression(item) for name, item in items}
+        condition = None
+        if having is not None:
+            # A column goes before an item of the same name, as in WHERE.
+            grouping.aliases = {name: item for name, item in made.items() if not knows(scope, name)}
+            condition = grouping.condition(having)
+            grouping.aliases = {}
+        result = grouping.over(of)
+        return projected(result if condition is None else Select(result, condition), items, grouping)
+
+    def _keys(self, group: list[exp.Expr], scope: Scope, items: Items) -> dict[str, Expression]:
+        """GROUP BY's columns and expressions by name: an expression's is that of the item that shows it."""
+        below = Translator(scope, self.catalog.functions)
+        plain = {name: item for name, item in items if not aggregates_in(item)}
+        keys: dict[str, Expression] = {}
+        for node in group:
+            by_alias = isinstance(node, exp.Column) and not node.table and not knows(scope, node.name)
+            key = below.expression(plain.get(node.name, node) if by_alias else node)
+            kind = below.type_of(key, node)
+            if kind == "null" or isinstance(node, exp.Literal):
+                raise CqlError("GROUP BY wants columns or expressions over them", start_of(node))
+            taken = {*keys, *scope.schema}
+            shown = [name for name, item in plain.items() if name not in taken and below.expression(item) == key]
+            if key not in keys.values():
+                keys[key.name if isinstance(key, Column) else (shown or [numbered(taken)])[0]] = key
+        return keys
+
+
+def knows(scope: Scope, name: str) -> bool:
+    """Whether a source in sight has a column of that name."""
+    return any(name in columns for _, columns in scope.sources)
+
+
+def minus(left: Node, right: Node) -> Node:
+    """EXCEPT: each row of the left once that the right has not."""
+    return Difference(Distinct(left), right, tuple(zip(left.schema, right.schema, strict=True)))
+
+
+def check_alike(left: Node, right: Node, node: exp.Expr | None = None) -> None:
+    """Both sides of a union or difference have columns of the same types."""
+    kinds = [[kind for _, kind in side.schema.fields] for side in (left, right)]
+    if kinds[0] != kinds[1]:
+        message = f"both sides want columns of the same types, not {kinds[0]} and {kinds[1]}"
+        raise CqlError(message, start_of(node)) if node is not None else PlanError(message)

@@ -1,0 +1,246 @@
+"""The CQL dialect: SQL with windows in brackets behind a source, and ISTREAM, DSTREAM and RSTREAM."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
+
+from sqlglot import Dialect, ErrorLevel, exp, parser, tokens
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
+
+from dsms.algebra import Window
+from dsms.cql.errors import CqlError
+from dsms.durations import UNITS, whole
+from dsms.errors import PlanError
+
+CHANGES = ("ISTREAM", "DSTREAM", "RSTREAM")
+SPELT = {
+    "us": ("MICROSECOND", "MICROSECONDS"),
+    "ms": ("MILLISECOND", "MILLISECONDS"),
+    "s": ("SECOND", "SECONDS"),
+    "m": ("MINUTE", "MINUTES"),
+    "h": ("HOUR", "HOURS"),
+    "d": ("DAY", "DAYS"),
+}
+UNIT = {name: UNITS[short] for short, names in SPELT.items() for name in (short.upper(), *names)}
+CLAUSES = (TokenType.WHERE, TokenType.GROUP_BY, TokenType.HAVING)
+NAMES_A_COLUMN = (TokenType.FROM, TokenType.COMMA, TokenType.DOT, TokenType.ALIAS, TokenType.SENTINEL)
+Part = TypeVar("Part", bound=exp.Expr)
+
+
+class Changes(exp.Expression):
+    """The items of `SELECT ISTREAM a, b`: a relation's changes are wanted."""
+
+    arg_types: ClassVar[dict[str, bool]] = {"this": True, "expressions": True, "distinct": False}
+
+
+def refuse_clause(reader: parser.Parser) -> tuple[str, exp.Expr]:
+    """No clause but WHERE, GROUP BY and HAVING has a meaning for results that never end."""
+    token = reader._curr
+    raise CqlError(f"{token.text.upper()} is not part of CQL: a continuous query has no last row", token.start)
+
+
+class Cql(Dialect):
+    """CQL as in Stanford's STREAM."""
+
+    class Tokenizer(tokens.Tokenizer):
+        KEYWORDS: ClassVar[dict[str, TokenType]] = {
+            **tokens.Tokenizer.KEYWORDS,
+            "//": TokenType.DIV,
+            "INT64": TokenType.BIGINT,
+            "FLOAT64": TokenType.DOUBLE,
+            "STRING": TokenType.TEXT,
+        }
+
+    class Parser(parser.Parser):
+        # Without sqlglot's own functions every call keeps its name and arguments: ours are looked up by the binder.
+        FUNCTIONS: ClassVar[dict[str, Callable[..., Any]]] = {}
+        FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {"CAST": parser.Parser.FUNCTION_PARSERS["CAST"]}
+        NO_PAREN_FUNCTIONS: ClassVar[dict[TokenType, Any]] = {}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
+            "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
+        }
+        QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
+            token: parse if token in CLAUSES else refuse_clause
+            for token, parse in parser.Parser.QUERY_MODIFIER_PARSERS.items()
+        }
+
+        def expression(self, instance: Part, token: Token | None = None, comments: list[str] | None = None) -> Part:
+            """Every part remembers where it stands, for errors."""
+            part = super().expression(instance, token, comments)
+            if self._prev:
+                part.meta.setdefault("start", self._prev.start)
+            return part
+
+        def _parse_statement(self) -> exp.Expr | None:
+            """Only queries are statements; sqlglot knows many more."""
+            query = self._parse_query_modifiers(self._parse_set_operations(self._parse_select(nested=True)))
+            if query is None:
+                given = f"not {self._curr.text!r}" if self._curr else "not nothing"
+                raise CqlError(f"a query starts with SELECT or one of {list(CHANGES)}, {given}", self._here())
+            return query
+
+        def _parse_select_query(
+            self,
+            nested: bool = False,
+            table: bool = False,
+            parse_subquery_alias: bool = True,
+            parse_set_operation: bool = True,
+        ) -> exp.Expr | None:
+            if self._next.token_type != TokenType.L_PAREN or not self._match_texts(CHANGES):
+                return super()._parse_select_query(nested, table, parse_subquery_alias, parse_set_operation)
+            kind, start = self._prev.text.lower(), self._prev.start
+            query = super()._parse_select_query(True, table, parse_subquery_alias, parse_set_operation)
+            if not isinstance(query, exp.Subquery):
+                raise CqlError(f"a query in brackets is wanted behind {kind.upper()}", start)
+            query.meta.update(changes=kind, start=start)
+            return query
+
+        def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
+            if self._next.token_type in NAMES_A_COLUMN or not self._match_texts(CHANGES):
+                return super()._parse_projections()
+            kind = self._prev
+            distinct = self._match(TokenType.DISTINCT)
+            items = self._wrapped_items() or self._parse_expressions()
+            if not items:
+                raise CqlError(f"columns are wanted behind {kind.text.upper()}", kind.start)
+            changes = self.expression(Changes(this=kind.text.lower(), expressions=items, distinct=distinct), kind)
+            return [changes], None
+
+        def _wrapped_items(self) -> list[exp.Expr]:
+            """The items of `ISTREAM(a, b)`; none in `ISTREAM (a + b) * 2`."""
+            index = self._index
+            if self._match(TokenType.L_PAREN):
+                items = self._parse_expressions()
+                if self._match(TokenType.R_PAREN) and self._curr.token_type in (TokenType.FROM, TokenType.SENTINEL):
+                    return items
+            self._retreat(index)
+            return []
+
+        def _parse_join(
+            self, skip_join_token: bool = False, parse_bracket: bool = False, alias_tokens: Any = None
+        ) -> exp.Join | None:
+            start = self._here()
+            join = super()._parse_join(skip_join_token, parse_bracket, alias_tokens)
+            if join is not None:
+                join.meta["start"] = start
+            return join
+
+        def _parse_table_parts(self, *args: Any, **kwargs: Any) -> exp.Table | exp.Dot | None:
+            source = super()._parse_table_parts(*args, **kwargs)
+            start = self._here()
+            if source is not None and (window := self._window()) is not None:
+                source.meta.update(window=window, window_start=start)
+            return source
+
+        def _parse_subquery(self, this: exp.Expr | None, parse_alias: bool = True) -> exp.Subquery | None:
+            # The window stands before the alias, which the sub-query takes with it.
+            start, window = self._here(), self._window()
+            subquery = super()._parse_subquery(this, parse_alias)
+            if subquery is not None and window is not None:
+                subquery.meta.update(window=window, window_start=start)
+            return subquery
+
+        def _here(self) -> int | None:
+            """Where the next token stands, or the last one at the end of the text."""
+            return self._curr.start if self._curr else self._prev.start if self._prev else None
+
+        def _window(self) -> Window | None:
+            if not self._match(TokenType.L_BRACKET):
+                return None
+            window = self._window_within()
+            if not self._match(TokenType.R_BRACKET):
+                raise CqlError(f"] is wanted at the end of a window, not {self._curr.text!r}", self._here())
+            return window
+
+        def _window_within(self) -> Window:
+            if self._match_texts(("NOW",)):
+                return Window("range")
+            if self._match_texts(("UNBOUNDED",)):
+                return Window()
+            if self._match_texts(("ROWS",)):
+                return Window("rows", self._rows())
+            if self._match_texts(("RANGE",)):
+                if self._match_texts(("UNBOUNDED",)):
+                    return Window()
+                length = self._length("RANGE")
+                slide = self._length("SLIDE") if self._match_texts(("SLIDE",)) else None
+                if slide == 0:
+                    raise CqlError("SLIDE wants a length of time above 0", self._prev.start)
+                return Window("range", length, slide or 0)
+            wanted = "[RANGE 10 SECONDS], [RANGE 10 SECONDS SLIDE 1 SECOND], [ROWS 100], [NOW] or [UNBOUNDED]"
+            raise CqlError(f"a window is one of {wanted}, not {self._curr.text!r}", self._here())
+
+        def _rows(self) -> int:
+            if not self._match(TokenType.NUMBER) or not self._prev.text.isdecimal() or int(self._prev.text) < 1:
+                given = self._prev if self._prev.token_type == TokenType.NUMBER else self._curr
+                raise CqlError(f"ROWS wants a whole number above 0, not {given.text!r}", given.start or self._here())
+            return int(self._prev.text)
+
+        def _length(self, word: str) -> int:
+            """So many of a unit, in microseconds."""
+            number = self._curr
+            if not self._match(TokenType.NUMBER):
+                raise CqlError(f"{word} wants a number and a unit, not {self._curr.text!r}", self._here())
+            if not self._match_texts(UNIT):
+                given = f"not {self._curr.text!r}" if self._curr else "not the end of the text"
+                example = f"{word} {number.text} SECONDS"
+                raise CqlError(f"a unit of time is wanted as in {example}, {given}; there are {SPELLED}", self._here())
+            try:
+                return whole(number.text, UNIT[self._prev.text.upper()], f"{number.text} {self._prev.text}")
+            except (PlanError, ValueError) as error:
+                raise CqlError(f"{word}: {error}", number.start) from None
+
+
+SPELLED = [names[1].lower() for names in SPELT.values()]
+
+
+def parsed(text: str, into: type[exp.Expr] | None = None) -> exp.Expr:
+    """The one query, or with `into` the one expression, that a text holds."""
+    dialect = Cql()
+    try:
+        found = (
+            dialect.parse(text, error_level=ErrorLevel.IMMEDIATE)
+            if into is None
+            else dialect.parse_into(into, text, error_level=ErrorLevel.IMMEDIATE)
+        )
+    except CqlError:
+        raise
+    except ParseError as error:
+        raise CqlError(*blamed(error, text)) from None
+    except TokenError as error:
+        raise unsplit(error) from None
+    except Exception as error:  # sqlglot meets some texts that no grammar allows with errors of Python's own
+        raise CqlError(f"cannot be understood ({type(error).__name__} in the parser)") from None
+    statements = [part for part in found if part is not None]
+    if len(statements) != 1:
+        raise CqlError(f"one {'query' if into is None else 'expression'} is wanted, not {len(statements)}")
+    return statements[0]
+
+
+def blamed(error: ParseError, text: str) -> tuple[str, int | None]:
+    """What sqlglot found wrong, in our words, and the offset of the token it says it of."""
+    first = error.errors[0] if error.errors else {}
+    said, token = str(first.get("description") or error), first.get("highlight")
+    if not token or first.get("line") is None:
+        return said.rstrip("."), None
+    # The column is that of the token's last character.
+    end = sum(len(line) + 1 for line in text.split("\n")[: first["line"] - 1]) + first["col"] - 1
+    start = max(end - len(token) + 1, 0)
+    if said.startswith("Required keyword"):
+        return f"something is missing at {token!r}", start
+    if said.startswith("Expected table name"):
+        return f"the name of a stream, stored relation or query is wanted at {token!r}", start
+    if said.startswith("Invalid expression"):
+        return f"{token!r} is not expected here", start
+    return f"{said.rstrip('.')} at {token!r}", start
+
+
+def unsplit(error: TokenError) -> CqlError:
+    """A text with a quote or comment that is not closed."""
+    where = re.search(r"Missing (\S+) from \d+:(\d+)", f"{error} {error.__cause__}")
+    if where:
+        return CqlError(f"{where[1]} is wanted: what starts here is not closed", int(where[2]))
+    return CqlError("cannot be split into words")

@@ -1,0 +1,194 @@
+"""Expressions as sqlglot reads them, made ours: columns found, types checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from dsms.cql.errors import CqlError, start_of
+from dsms.cql.scope import Scope
+from dsms.errors import PlanError
+from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal
+from dsms.expressions.types import ExpressionError, type_of
+from dsms.expressions.user import UserFunction
+
+OPERATORS: dict[type[exp.Expr], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%",
+    exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+    exp.And: "and", exp.Or: "or", exp.Like: "like", exp.DPipe: "||",
+}  # fmt: skip
+SYNONYMS = {"substring": "substr", "pow": "power", "ceiling": "ceil", "len": "length"}
+AGGREGATES = ("count", "sum", "avg", "min", "max")
+TYPES = {
+    **dict.fromkeys(("BIGINT", "INT", "SMALLINT", "TINYINT"), "int64"),
+    **dict.fromkeys(("DOUBLE", "FLOAT"), "float64"),
+    **dict.fromkeys(("TEXT", "VARCHAR", "CHAR"), "string"),
+    **dict.fromkeys(("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ"), "timestamp"),
+    "BOOLEAN": "bool",
+}
+ELSEWHERE: dict[type[exp.Expr], str] = {
+    exp.Window: "a window function (OVER) is not part of CQL; a window stands in brackets behind a stream in FROM",
+    exp.Filter: "FILTER is not part of CQL; a CASE inside the aggregate does the same",
+    exp.Star: "* stands alone in SELECT or in count(*)",
+    exp.Distinct: "DISTINCT stands behind SELECT or inside count( )",
+    exp.Alias: "AS belongs at the end of an item of SELECT",
+    **dict.fromkeys(
+        (exp.Subquery, exp.Select, exp.Exists, exp.Union, exp.Except),
+        "a sub-query stands in FROM only; write a JOIN or an ANTI JOIN",
+    ),
+}
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether this very part is an aggregate."""
+    return isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES
+
+
+def aggregates_in(node: exp.Expr) -> list[exp.Expr]:
+    """The aggregates in an expression, outermost first."""
+    return [part for part in node.walk() if is_aggregate(part)]
+
+
+@dataclass
+class Translator:
+    """Makes expressions over the columns in sight."""
+
+    scope: Scope
+    functions: Mapping[str, UserFunction]
+
+    def expression(self, node: exp.Expr) -> Expression:
+        """The same expression as a tree of ours, its types checked."""
+        made = self._made(node)
+        if not isinstance(made, Column | Literal):
+            self.type_of(made, node)
+        return made
+
+    def type_of(self, made: Expression, node: exp.Expr) -> str:
+        """The type of a translated expression."""
+        try:
+            return type_of(made, self.scope.schema, self.functions)
+        except ExpressionError as error:
+            raise CqlError(str(error), start_of(node)) from None
+
+    def condition(self, node: exp.Expr) -> Expression:
+        """An expression that is true, false or unknown."""
+        made = self.expression(node)
+        kind = self.type_of(made, node)
+        if kind not in ("bool", "null"):
+            raise CqlError(f"a condition is wanted here, not a value of type {kind}", start_of(node))
+        return made
+
+    def _made(self, node: exp.Expr) -> Expression:
+        if isinstance(node, exp.Column):
+            return self.column(node)
+        if isinstance(node, exp.Paren):
+            return self.expression(node.this)
+        if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
+            return literal(node)
+        if name := OPERATORS.get(type(node)):
+            return Call(name, (self.expression(node.this), self.expression(node.expression)))
+        match node:
+            case exp.Neg():
+                return self._negative(node)
+            case exp.Not():
+                return Call("not", (self.expression(node.this),))
+            case exp.Is():
+                return self._is_null(node)
+            case exp.In():
+                return self._member(node)
+            case exp.Between():
+                return self._between(node)
+            case exp.Case():
+                return self._case(node)
+            case exp.Cast():
+                return Cast(self.expression(node.this), cast_type(node))
+            case exp.Anonymous():
+                return self.call(node)
+        raise unsupported(node)
+
+    def column(self, node: exp.Column) -> Expression:
+        """A column in sight."""
+        if isinstance(node.this, exp.Star) or node.args.get("db"):
+            raise unsupported(node.this if isinstance(node.this, exp.Star) else node)
+        try:
+            return self.scope.column(node.name, node.table)
+        except PlanError as error:
+            raise CqlError(error.message, start_of(node)) from None
+
+    def call(self, node: exp.Anonymous) -> Expression:
+        """A function, of ours or the user's."""
+        if is_aggregate(node):
+            raise CqlError(f"the aggregate {node.name.lower()} has no place here", start_of(node))
+        given = node.name
+        lower = given.lower()
+        name = given if given in self.functions else SYNONYMS.get(lower, lower)
+        return Call(name, tuple(self.expression(argument) for argument in node.expressions))
+
+    def _negative(self, node: exp.Neg) -> Expression:
+        made = self.expression(node.this)
+        if isinstance(made, Literal) and isinstance(made.value, int | float) and not isinstance(made.value, bool):
+            return Literal(-made.value)
+        return Call("neg", (made,))
+
+    def _is_null(self, node: exp.Is) -> Expression:
+        if not isinstance(node.expression, exp.Null):
+            raise CqlError("only NULL or NOT NULL may stand behind IS", start_of(node.expression) or start_of(node))
+        return Call("is null", (self.expression(node.this),))
+
+    def _member(self, node: exp.In) -> Expression:
+        if node.args.get("query"):
+            raise unsupported(node.args["query"])
+        if not node.expressions:
+            raise CqlError("IN wants values in brackets, as in x IN (1, 2)", start_of(node))
+        return Call("in", tuple(self.expression(part) for part in (node.this, *node.expressions)))
+
+    def _between(self, node: exp.Between) -> Expression:
+        if node.args.get("symmetric"):
+            raise CqlError("BETWEEN SYMMETRIC is not part of CQL", start_of(node))
+        value, low, high = (self.expression(node.args[part]) for part in ("this", "low", "high"))
+        return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
+
+    def _case(self, node: exp.Case) -> Expression:
+        subject = self.expression(node.this) if node.this is not None else None
+        branches = []
+        for branch in node.args["ifs"]:
+            when = self.expression(branch.this)
+            chosen = when if subject is None else Call("=", (subject, when))
+            branches.append((chosen, self.expression(branch.args["true"])))
+        default = node.args.get("default")
+        return Case(tuple(branches), self.expression(default) if default is not None else Literal(None))
+
+
+def literal(node: exp.Expr) -> Literal:
+    """A constant as it is written."""
+    if isinstance(node, exp.Null):
+        return Literal(None)
+    if isinstance(node, exp.Boolean):
+        return Literal(bool(node.this))
+    if node.is_string:
+        return Literal(str(node.this))
+    try:
+        value = int(node.this) if str(node.this).isdecimal() else float(node.this)
+    except ValueError:
+        raise CqlError(f"{node.this!r} is no number", start_of(node)) from None
+    if isinstance(value, int) and value >= 2**63:
+        raise CqlError(f"{node.this} is more than an int64 can hold", start_of(node))
+    return Literal(value)
+
+
+def cast_type(node: exp.Cast) -> str:
+    """The type behind CAST(... AS."""
+    to = node.args["to"]
+    name = getattr(to.this, "value", str(to.this)).upper()
+    if name not in TYPES or to.expressions or node.args.get("format"):
+        known = ["int64", "float64", "bool", "timestamp", "string"]
+        raise CqlError(f"CAST to {name.lower()} is not known; there are {known}", start_of(node))
+    return TYPES[name]
+
+
+def unsupported(node: exp.Expr) -> CqlError:
+    """What sqlglot can read but a continuous query cannot say."""
+    said = ELSEWHERE.get(type(node)) or f"{type(node).__name__.lower()} is not part of CQL"
+    return CqlError(said, start_of(node))

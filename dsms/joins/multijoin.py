@@ -1,0 +1,216 @@
+"""Joins and differences of any number of windows: each input's rows go through a dataflow expression of their own."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, combinations
+from typing import ClassVar
+
+import numpy as np
+
+from dsms.batch import Batch
+from dsms.dataflow import Expression, Stream, intermediates
+from dsms.dataflow.translate import NotStoredError, Plan, orders, translate
+from dsms.errors import PlanError
+from dsms.joins.chain import Items, Windows
+from dsms.joins.events import horizon, instants, signs
+from dsms.joins.inputs import Input, pure, shown, sides_of
+from dsms.joins.output import Emit, gathered, joined, merged, nothing
+from dsms.joins.relation import RelationSide
+from dsms.joins.results import ResultSide
+from dsms.joins.sides import FifoSide
+from dsms.operators.base import ROW_COST, Aside, Operator
+from dsms.operators.pending import BEGINNING, Complete, Pending
+from dsms.settings import Settings
+
+
+@dataclass(eq=False)
+class MultiJoin(Operator):
+    """Keeps the results of an expression over windows up to date, item by item as Getta and Vossough describe.
+
+    One port for each input that is not stored, in order. All rows whose instants are complete are recorded first; then
+    each goes through its operations, which see every window as it was at that row's own moment.
+    """
+
+    cost: float = ROW_COST
+    inputs: tuple[Input, ...] = ()
+    expression: Expression = field(default_factory=lambda: Stream("none", ("*",)))
+    columns: tuple[str, ...] = ()  # of the results, as alias.column
+    emit: Emit = "both"  # results that come, that go, or both
+    keep: tuple[str, ...] | None = None  # the results inside the expression that get a window; None: as it turns out
+    plan: Plan = field(default=(), init=False)
+    timed: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._begin()
+
+    def fresh(self, settings: Settings) -> MultiJoin:
+        fresh = copy.copy(self)
+        fresh.asides = []
+        fresh._begin()
+        return fresh
+
+    @property
+    def held(self) -> int:
+        """Rows in windows and in wait."""
+        inputs = sum(len(side.rows) for side in self._windows.inputs.values())
+        return len(self._pending) + inputs + sum(len(side.rows) for side in self._results.values())
+
+    def deadline(self) -> int | None:
+        if not self._going:
+            return None
+        due = [side.deadline() for side in self._ports if isinstance(side, FifoSide)]
+        return min((ts for ts in due if ts is not None), default=None)
+
+    def process(self, batch: Batch, port: int = 0) -> Batch:
+        complete = self._pending.add(batch, port)
+        before = horizon(complete.upto)
+        for number, rows in enumerate(complete.rows):
+            if rows is not None:
+                self._record(number, rows)
+        latest = float(np.max(batch.arrived)) if np.size(batch.arrived) else 0.0
+        through = self._through(before, latest)
+        output = self._output(through, batch, complete)
+        self._release(before)
+        return output
+
+    def _begin(self) -> None:
+        inputs = sides_of(self.inputs, self.expression, self.columns)
+        self._windows = Windows(inputs)
+        self._ports = [side for side in inputs.values() if isinstance(side, FifoSide | RelationSide)]
+        self._pending = Pending(len(self._ports))
+        self._pure = pure(self.expression)
+        self._going = self.emit != "births" or not self._pure  # whether it matters what goes
+        self._nothing = nothing(inputs, self.columns)
+        self.plan = translate(self.expression, self.keep) if self.keep is not None else _least(self.expression)
+        self._results = self._windows_between(self.plan, horizon(BEGINNING))
+
+    def _windows_between(self, plan: Plan, before: int) -> dict[str, ResultSide]:
+        """Windows for the results that a plan stores, the innermost first, as of a moment."""
+        operations = [operation for flow in plan for operation in flow.operations]
+        found: dict[str, ResultSide] = {}
+        for part in _parts(self.expression):
+            window = f"w_{part.name}"
+            if any(operation.kind == "record" and operation.window == window for operation in operations):
+                used = {operation.on for operation in operations if operation.window == window and operation.on}
+                used |= {operation.on for operation in operations if operation.own == window}
+                of = {alias: self._windows.inputs[alias] for alias in shown(part)}
+                found[window] = self._windows.sides[window] = ResultSide(of, pure(part), sorted(used))
+                self._fill(part, found, before)
+        return found
+
+    def _fill(self, part: Expression, results: Mapping[str, ResultSide], before: int) -> None:
+        """Put into a new window what the windows below it hold before a moment."""
+        stored = [name for name in intermediates(part) if f"w_{name}" in results]
+        alias = shown(part)[0]
+        items = Items.of(alias, self._windows.inputs[alias].living(before))
+        for operation in next(orders(part, alias, stored)).operations[1:]:
+            if operation.kind != "record" and len(items):
+                items = self._windows.after(operation, items)
+        if len(items):
+            results[f"w_{part.name}"].record(items.orders, np.ones(len(items), dtype=np.int64), items.positions)
+
+    def _record(self, port: int, rows: Batch) -> None:
+        side = self._ports[port]
+        if isinstance(side, FifoSide):
+            side.record(rows)
+        elif (lost := side.record(rows)) is not None:
+            reason = f"{len(lost)} rows of {side.layout.alias!r} taken back that are not there"
+            self.asides.append(Aside("error", lost, reason))
+
+    def _through(self, before: int, latest: float) -> list[Items]:
+        """What the operations make of everything that comes and goes before a moment."""
+        going = {side.layout.alias: self._events(side, before, latest) for side in self._ports}
+        steps = {flow.stream: iter(flow.operations[1:]) for flow in self.plan if flow.stream in going}
+        stops = {flow.stream: {op.window for op in flow.operations if op.kind == "record"} for flow in self.plan}
+        for window in [*self._results, "w_out"]:
+            arrived: list[Items] = []
+            for stream, operations in steps.items():
+                if window not in stops[stream]:
+                    continue
+                for operation in operations:
+                    if operation.kind == "record":
+                        break
+                    if len(going[stream]):
+                        going[stream] = self._windows.after(operation, going[stream])
+                arrived.append(going[stream])
+            some = [items for items in arrived if len(items)]
+            if window == "w_out":
+                return some
+            if some:
+                self._store(self._results[window], some)
+        return []
+
+    def _events(self, side: FifoSide | RelationSide, before: int, latest: float) -> Items:
+        """Rows of an input that come or go."""
+        items = [Items.of(side.layout.alias, side.births())]
+        if self._going:
+            gone = side.deaths(before, latest) if isinstance(side, FifoSide) else side.deaths()
+            items.append(Items.of(side.layout.alias, gone))
+            if self.emit == "deaths" and self._pure and not self._results:
+                return items[1]
+        some = [part for part in items if len(part)]
+        return joined(some) if len(some) > 1 else some[0] if some else items[0]
+
+    def _store(self, side: ResultSide, parts: Sequence[Items]) -> None:
+        items = joined(parts)
+        sign = np.concatenate([part.signs for part in parts])
+        order = np.argsort(items.orders, kind="stable")
+        side.record(items.orders[order], sign[order], {alias: rows[order] for alias, rows in items.positions.items()})
+
+    def _output(self, through: Sequence[Items], batch: Batch, complete: Complete) -> Batch:
+        seq = int(np.max(batch.seq)) if np.size(batch.seq) else 0
+        empty = Batch(self._nothing, 0, seq=seq, upto=complete.upto, ended=complete.ended)
+        if not through:
+            return empty
+        turned, items = merged(through, not self._pure)
+        sign = signs(turned)
+        if self.emit != "both" and (not self._pure or self.emit == "deaths"):
+            wanted = np.flatnonzero(sign == (1 if self.emit == "births" else -1))
+            turned, items, sign = turned[wanted], items.pick(wanted), sign[wanted]
+        if not len(items):
+            return empty
+        rows = gathered(self._windows.inputs, self.columns, turned, items)
+        one_sign = int(sign[0]) if np.all(sign == sign[0]) else sign
+        return Batch(
+            rows.columns, len(items), ts=instants(turned), arrived=rows.arrived, sign=one_sign, seq=seq,
+            upto=complete.upto, ended=complete.ended,
+        )  # fmt: skip
+
+    def _release(self, before: int) -> None:
+        """Let go what nobody can see any more."""
+        crowded = {side.layout.alias for side in self._ports if isinstance(side, RelationSide) and side.crowded}
+        for result in self._results.values():
+            if crowded.intersection(result.inputs):
+                result.compact(before)
+            else:
+                result.release(before)
+        for side in self._ports:
+            if isinstance(side, FifoSide):
+                side.release(before)
+            elif (kept := side.release()) is not None:
+                for result in self._results.values():
+                    if side.layout.alias in result.inputs:
+                        result.moved(side.layout.alias, kept)
+
+
+def _parts(expression: Expression) -> list[Expression]:
+    """The operations inside an expression, the innermost first."""
+    if isinstance(expression, Stream):
+        return []
+    inside = [*_parts(expression.left), *_parts(expression.right)]
+    return [*inside, *(part for part in (expression.left, expression.right) if not isinstance(part, Stream))]
+
+
+def _least(expression: Expression) -> Plan:
+    """The plan that stores the fewest results."""
+    inside = intermediates(expression)
+    for stored in chain.from_iterable(combinations(inside, count) for count in range(len(inside) + 1)):
+        try:
+            return translate(expression, stored)
+        except NotStoredError:
+            continue
+    raise PlanError(f"no plan for {expression}")

@@ -1,0 +1,93 @@
+"""From items that are through to rows: in order, each change once, and only now with their columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from dsms.batch import NULLS, Column
+from dsms.joins.chain import Items
+from dsms.joins.events import COMES, Floats, instants, signs
+from dsms.joins.keys import Ints
+from dsms.joins.sides import ARRIVED, InputSide
+from dsms.schema import DTYPES
+
+Emit = Literal["both", "births", "deaths"]
+
+
+class Output(NamedTuple):
+    """Rows, as a batch has them."""
+
+    columns: dict[str, Column]
+    orders: Ints  # that of the event, but of coming or going as the row does
+    arrived: Floats
+
+
+def merged(parts: Sequence[Items], net: bool) -> tuple[Ints, Items]:
+    """All items in the order of instants, going before coming; and that order, as each now comes or goes.
+
+    With `net` what comes and goes at one instant is left out: a difference may take away at once what it has just let
+    through, and whoever reads the changes at that instant would be told to take back what is not there.
+    """
+    if len(parts) == 1:
+        items, turned = parts[0], parts[0].orders if parts[0].turn > 0 else parts[0].orders ^ COMES
+    else:
+        turned = np.concatenate([part.orders if part.turn > 0 else part.orders ^ COMES for part in parts])
+        items = joined(parts)
+    if net:
+        left = _net(items, turned)
+        items, turned = items.pick(left), turned[left]
+    if len(turned) and np.any(turned[1:] < turned[:-1]):
+        order = np.argsort(turned, kind="stable")
+        items, turned = items.pick(order), turned[order]
+    return turned, items
+
+
+def joined(parts: Sequence[Items]) -> Items:
+    """Items one after the other; whether they turn is lost."""
+    positions = {alias: np.concatenate([part.positions[alias] for part in parts]) for alias in parts[0].positions}
+    orders = np.concatenate([part.orders for part in parts])
+    return Items(orders, np.concatenate([part.arrived for part in parts]), positions)
+
+
+def gathered(inputs: Mapping[str, InputSide], columns: Sequence[str], turned: Ints, items: Items) -> Output:
+    """The columns of items, and when the last of what each is made of arrived."""
+    values: dict[str, Column] = {}
+    for qualified in columns:
+        alias, _, name = qualified.partition(".")
+        rows = inputs[alias].rows
+        values[qualified] = rows.take(name, items.positions[alias])
+        if name + NULLS in rows and (nulls := rows.take(name + NULLS, items.positions[alias])).any():
+            values[qualified + NULLS] = nulls
+    arrived = items.arrived
+    for alias, positions in items.positions.items():
+        arrived = np.maximum(arrived, inputs[alias].rows.take(ARRIVED, positions))
+    return Output(values, turned, arrived)
+
+
+def nothing(inputs: Mapping[str, InputSide], columns: Sequence[str]) -> dict[str, Column]:
+    """The columns of no rows."""
+    parts = [qualified.partition(".") for qualified in columns]
+    kinds = [DTYPES[inputs[alias].layout.schema[name]] for alias, _, name in parts]
+    return {qualified: np.empty(0, dtype=kind) for qualified, kind in zip(columns, kinds, strict=True)}
+
+
+def _net(items: Items, turned: Ints) -> Ints:
+    """The items that make a difference: of one result at one instant the last, unless it is undone in pairs."""
+    ts, sign = instants(turned), signs(turned)
+    both = np.intersect1d(ts[sign > 0], ts[sign < 0])
+    doubtful = np.isin(ts, both)
+    if not doubtful.any():
+        return np.arange(len(ts))
+    some = np.flatnonzero(doubtful)
+    keys = [ts[some], *(rows[some] for rows in items.positions.values())]
+    some = some[np.lexsort((items.orders[some], *keys))]
+    keys = [ts[some], *(rows[some] for rows in items.positions.values())]
+    new = np.ones(len(some), dtype=bool)
+    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
+    first = np.flatnonzero(new)
+    counts = np.diff(first, append=len(some))
+    last = some[first + counts - 1]
+    return np.sort(np.concatenate([np.flatnonzero(~doubtful), last[counts % 2 == 1]]))

@@ -1,0 +1,232 @@
+"""What an operation may look into: the window of an input, as of any moment that somebody may still ask for."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dsms.algebra import Window
+from dsms.batch import NULLS, Batch, Column
+from dsms.joins.buffer import Buffer
+from dsms.joins.events import COMES, INSTANT, Events, Floats
+from dsms.joins.index import Index
+from dsms.joins.keys import Ints, Kind, Mask, Values, codes, plain
+from dsms.joins.mortal import BORN
+from dsms.schema import DTYPES, Schema
+
+ARRIVED = ".arrived"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What of an input is kept, and how its rows are compared with others."""
+
+    alias: str
+    port: int  # -1: it has none
+    schema: Schema
+    columns: tuple[str, ...]  # kept
+    attributes: Mapping[str, tuple[str, Kind]]  # the column of each, and how it is compared
+
+
+class Side(ABC):
+    """Rows with positions, found by their values and the moment."""
+
+    def __init__(self) -> None:
+        self._indexes: dict[tuple[str, ...], Index] = {}
+
+    def find(self, on: tuple[str, ...], values: Values, orders: Ints) -> tuple[Ints, Ints]:
+        """For items of these values and moments the rows here that are equal and there then: which item, what row."""
+        index = self._index(on)
+        looked_up, exact = codes(values.columns, len(orders))
+        low, high = self.span(orders)
+        asked = None if values.nulls is None else np.flatnonzero(~values.nulls)
+        which, rows = index.find(looked_up, low, high, asked)
+        there = self.there(which, rows, orders)
+        if there is not None:
+            which, rows = which[there], rows[there]
+        if exact and index.exact:
+            return which, rows
+        own = self.values(on, rows).columns
+        same = np.ones(len(which), dtype=bool)
+        for theirs, ours in zip(values.columns, own, strict=True):
+            same &= theirs[which] == ours
+        return which[same], rows[same]
+
+    def forget(self) -> None:
+        """Build all indexes anew when they are needed: positions have changed, or other indexes are wanted."""
+        self._indexes = {}
+
+    @property
+    @abstractmethod
+    def range(self) -> tuple[int, int]:
+        """The positions of the rows held."""
+
+    @abstractmethod
+    def span(self, orders: Ints) -> tuple[Ints, Ints]:
+        """Positions between which lie the rows that are there at these moments."""
+
+    @abstractmethod
+    def there(self, which: Ints, rows: Ints, orders: Ints) -> Mask | None:
+        """Which of these rows in the span are there at the moment of that item; None: all."""
+
+    @abstractmethod
+    def values(self, on: tuple[str, ...], rows: Ints) -> Values:
+        """What rows are compared by."""
+
+    @abstractmethod
+    def sources(self, rows: Ints) -> dict[str, Ints]:
+        """The rows of inputs that these rows are made of, by alias."""
+
+    def _index(self, on: tuple[str, ...]) -> Index:
+        """The index of these attributes, with all rows in it."""
+        start, end = self.range
+        index = self._indexes.get(on)
+        if index is None or index.end < start:
+            index = self._indexes[on] = Index(start)
+        index.drop(start)
+        if index.end < end:
+            values = self.values(on, np.arange(index.end, end))
+            some = None if values.nulls is None else np.flatnonzero(~values.nulls)
+            index.add(*codes(values.columns, end - index.end), some)
+        return index
+
+
+class InputSide(Side):
+    """The rows of one input."""
+
+    def __init__(self, layout: Layout) -> None:
+        super().__init__()
+        self.layout = layout
+        types = {name: DTYPES[layout.schema[name]] for name in layout.columns}
+        self.rows = Buffer({**types, BORN: np.dtype(np.int64), ARRIVED: np.dtype(np.float64)})
+
+    @property
+    def range(self) -> tuple[int, int]:
+        return self.rows.start, self.rows.end
+
+    def values(self, on: tuple[str, ...], rows: Ints) -> Values:
+        columns: list[Column] = []
+        nulls: Mask | None = None
+        for attribute in on:
+            if attribute not in self.layout.attributes:  # one that all share, so that everything meets everything
+                continue
+            name, kind = self.layout.attributes[attribute]
+            columns.append(plain(self.rows.take(name, rows), kind))
+            if name + NULLS in self.rows:
+                missing = self.rows.take(name + NULLS, rows)
+                nulls = missing if nulls is None else nulls | missing
+        return Values(columns, nulls)
+
+    def sources(self, rows: Ints) -> dict[str, Ints]:
+        return {self.layout.alias: rows}
+
+    @abstractmethod
+    def lasting(self, which: Ints, rows: Ints, orders: Ints) -> Mask:
+        """Which of these rows, known to have come, have not gone at the moment of that item."""
+
+    def append(self, batch: Batch, orders: Ints) -> None:
+        """More rows."""
+        self.rows.append({**batch.columns, BORN: orders, ARRIVED: batch.each("arrived")}, len(batch))
+
+    def living(self, before: int) -> Events:
+        """The rows that are there just before a moment, as if they came then."""
+        rows = np.arange(*self.range)
+        there = self.lasting(np.zeros(len(rows), dtype=np.int64), rows, np.array([before - 1]))
+        return self._events(rows[there], np.full(np.count_nonzero(there), before - 1))
+
+    def _events(self, positions: Ints, orders: Ints, arrived: Floats | None = None) -> Events:
+        return Events(positions, orders, self.rows.take(ARRIVED, positions) if arrived is None else arrived)
+
+
+class StoredSide(InputSide):
+    """A relation that is always there and never changes."""
+
+    def __init__(self, layout: Layout, rows: Batch) -> None:
+        super().__init__(layout)
+        self.append(rows, np.zeros(len(rows), dtype=np.int64))
+        self.rows.put(ARRIVED, np.arange(len(rows)), np.full(len(rows), -np.inf))  # nobody ever waits for it
+
+    def span(self, orders: Ints) -> tuple[Ints, Ints]:
+        return np.zeros_like(orders), np.full_like(orders, self.rows.end)
+
+    def there(self, which: Ints, rows: Ints, orders: Ints) -> Mask | None:
+        return None
+
+    def lasting(self, which: Ints, rows: Ints, orders: Ints) -> Mask:
+        return np.ones(len(rows), dtype=bool)
+
+
+class FifoSide(InputSide):
+    """A window on a stream: rows go in the order in which they came, so what is there lies in one piece.
+
+    A row of a `rows` window goes just before the row comes that pushes it out; if both come at one instant it is never
+    there. When rows go is worked out from when rows come, and not stored.
+    """
+
+    def __init__(self, layout: Layout, window: Window) -> None:
+        super().__init__(layout)
+        self.window = window
+        self._lasts = (window.length + 1) * INSTANT - COMES  # in a range window, from coming to going
+        self._new = 0  # rows from here on have not come yet
+        self._old = 0  # rows from here on have not gone yet
+
+    def record(self, batch: Batch) -> None:
+        """Rows whose instants are complete."""
+        self.append(batch, batch.each("ts") * INSTANT + COMES + self.layout.port)
+
+    def span(self, orders: Ints) -> tuple[Ints, Ints]:
+        low = self.low(orders)
+        return low, np.maximum(low, self.rows.start + np.searchsorted(self.rows[BORN], orders))
+
+    def low(self, orders: Ints) -> Ints:
+        """The position of the oldest row that is there at these moments."""
+        born = self.rows[BORN]
+        if self.window.kind == "unbounded":
+            return np.full_like(orders, self.rows.start)
+        if self.window.kind == "range":
+            return self.rows.start + np.searchsorted(born, orders - self._lasts, side="right")
+        pushed = self.rows.start + np.searchsorted(born, orders + COMES, side="right")
+        return np.maximum(pushed - self.window.length, self.rows.start)
+
+    def there(self, which: Ints, rows: Ints, orders: Ints) -> Mask | None:
+        return None
+
+    def lasting(self, which: Ints, rows: Ints, orders: Ints) -> Mask:
+        return rows >= self.low(orders)[which]
+
+    def births(self) -> Events:
+        """The rows recorded since the last time."""
+        positions = np.arange(self._new, self.rows.end)
+        self._new = self.rows.end
+        orders = self.rows.take(BORN, positions)
+        events = self._events(positions, orders)
+        if self.window.kind != "rows":
+            return events
+        return events.pick(np.flatnonzero(positions >= self.low(orders)))  # without those pushed out at once
+
+    def deaths(self, before: int, arrived: float) -> Events:
+        """The rows that go before a moment and have not gone yet; `arrived` is when it was known that time has come."""
+        low = int(self.low(np.array([before - 1]))[0])
+        positions = np.arange(self._old, max(low, self._old))
+        self._old = max(low, self._old)
+        born = self.rows.take(BORN, positions)
+        if self.window.kind == "range":
+            return self._events(positions, born + self._lasts, np.full(len(positions), arrived))
+        pushing = positions + self.window.length
+        orders = self.rows.take(BORN, pushing) - COMES
+        events = self._events(positions, orders, self.rows.take(ARRIVED, pushing))
+        return events.pick(np.flatnonzero(born < orders))
+
+    def deadline(self) -> int | None:
+        """The timestamp at which the next row goes if time alone makes it."""
+        if self.window.kind != "range" or self._old >= self.rows.end:
+            return None
+        return int(self.rows.part(BORN, self._old, self._old + 1)[0] + self._lasts) // INSTANT
+
+    def release(self, before: int) -> None:
+        """Let go what nobody can ask for who comes at this moment or later."""
+        self._old = max(self._old, int(self.low(np.array([before - 1]))[0]))
+        self.rows.drop(self._old)
