@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from dsms.batch import Batch
 from dsms.clock import Clock, WallClock
@@ -21,7 +23,9 @@ from dsms.operators import Aside
 from dsms.plan import Plan, Query
 from dsms.planfile import read_plan
 from dsms.policies.registry import policy_named
+from dsms.schema import Schema
 
+STDOUT = "stdout"
 ROWS = 10_000  # in a batch: large enough that what a turn costs is rows, small enough for the cache
 
 Progress = Callable[[int, float], None]  # rows so far, seconds so far
@@ -138,25 +142,31 @@ def _source(plan: Plan, name: str, table: Any, schema: Any, rows: int, letters: 
 
 def _outlets(plan: Plan, given: Mapping[str, Callable[[Batch], None]], stack: ExitStack) -> dict[str, Any]:
     outlets: dict[str, Any] = {}
+    written = [query for query in plan.queries if query.name not in given and query.node is not None]
+    together = sum(query.sink in (None, STDOUT) for query in written) > 1  # then each row says whose it is
     for query in plan.queries:
-        if query.name in given:
-            outlets[query.name] = given[query.name]
-        elif query.node is not None:
-            sink = _sink(plan, query)
-            stack.push(lambda kind, error, trace, sink=sink: _left(sink, error))
-            outlets[query.name] = sink.write
-        else:
-            outlets[query.name] = _nowhere
+        outlets[query.name] = given.get(query.name, _nowhere)
+    for query in written:
+        named = together and query.sink in (None, STDOUT)
+        sink = _sink(plan, query, named)
+        stack.push(lambda kind, error, trace, sink=sink: _left(sink, error))
+        outlets[query.name] = partial(_write_named, sink, query.name) if named else sink.write
     return outlets
 
 
-def _sink(plan: Plan, query: Query) -> Sink:
+def _sink(plan: Plan, query: Query, named: bool) -> Sink:
     assert query.node is not None
-    target = "stdout" if query.sink is None else query.sink
+    schema = query.node.schema
+    if named:
+        schema = Schema((("query", "string"), *schema.fields))
     try:
-        return sink_from(target, query.node.schema, query.node.appends, plan.folder)
+        return sink_from(STDOUT if query.sink is None else query.sink, schema, query.node.appends, plan.folder)
     except PlanError as error:
         raise error.within(f"queries.{query.name}.sink", plan.name) from None
+
+
+def _write_named(sink: Sink, query: str, batch: Batch) -> None:
+    sink.write(replace(batch, columns={"query": np.full(len(batch), query, dtype=object), **batch.columns}))
 
 
 def _left(sink: Sink, error: BaseException | None) -> None:

@@ -124,7 +124,10 @@ def window(rows: int | None, range: str | None, slide: str | None) -> Window:
     if (rows is None) == (range is None) or (rows is not None and slide is not None):
         raise PlanError(f"a window has rows or a range, and a slide only with a range; not {rows=} {range=} {slide=}")
     if range is not None:
-        return Window("range", microseconds(range), microseconds(slide) if slide else 0)
+        step = 0 if slide is None else microseconds(slide)
+        if slide is not None and not step:
+            raise PlanError(f"a window wants a slide above 0, not {slide!r}")
+        return Window("range", microseconds(range), step)
     if rows is None or rows < 1:
         raise PlanError(f"a window wants a whole number of rows above 0, not {rows!r}")
     return Window("rows", rows)

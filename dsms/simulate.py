@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import numpy as np
 
 from dsms.engine import Engine, RunnerFactory
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, PlanError
 from dsms.measures import Amounts, Memory, Results, Samples, Turns
 from dsms.observers import Observer
 from dsms.plan import Plan
@@ -119,6 +119,12 @@ def simulate(
     """Run a plan in virtual time; `progress` is told now and then what time it is there."""
     if not isinstance(plan, Plan):
         plan = plan_from(plan) if isinstance(plan, Mapping) else read_plan(plan)
+    if written := [query.name for query in plan.queries if query.node is not None]:
+        raise PlanError(
+            f"{written[0]!r} is a query on rows, which virtual time has none of: `dsms run` runs it on files",
+            f"queries.{written[0]}",
+            plan.name,
+        )
     if not isinstance(policy, str | Policy):
         raise DsmsError(f"{policy!r} is not a policy: its name, or an object of a class of policies, is wanted")
     for name, value in (("until", until), ("sample", sample), ("seed", seed)):

@@ -94,6 +94,7 @@ class Slots:
     def __init__(self) -> None:
         self._values: list[Column] = []  # of the keys, by column, then by slot
         self._nulls: list[Column] = []
+        self._with_nulls: list[bool] = []  # whether a column ever had some
         self._hashes = np.zeros(0, dtype=np.uint64)
         self._used = np.zeros(0, dtype=bool)
         self._live = 0
@@ -112,6 +113,7 @@ class Slots:
         if not self._values:
             self._values = [np.zeros(0, dtype=values.dtype) for values, _ in plains]
             self._nulls = [np.zeros(0, dtype=bool) for _ in plains]
+            self._with_nulls = [False] * len(plains)
         slots = self._find(plains, hashed)
         unknown = np.flatnonzero(slots == EMPTY)
         if len(slots) - len(unknown) and self._live + len(self._free) < self.high:
@@ -147,10 +149,24 @@ class Slots:
     def _same(self, slots: Numbers, columns: Sequence[Nullable], rows: Numbers | slice) -> NDArray[np.bool_]:
         """Whether the keys of these slots are those in these rows, one by one."""
         same = np.ones(len(slots), dtype=bool)
-        for kept, kept_nulls, (values, nulls) in zip(self._values, self._nulls, columns, strict=True):
-            same &= _as_bits(kept)[slots] == _as_bits(values)[rows]
-            same &= kept_nulls[slots] == (False if nulls is None else nulls[rows])
+        for i, (values, nulls) in enumerate(columns):
+            same &= _as_bits(self._values[i])[slots] == _as_bits(values)[rows]
+            if nulls is not None or self._with_nulls[i]:
+                same &= self._nulls[i][slots] == (False if nulls is None else nulls[rows])
         return same
+
+    def _alike(
+        self, slots: Numbers, columns: Sequence[Nullable], hashed: NDArray[np.uint64], rows: Numbers | slice
+    ) -> NDArray[np.bool_]:
+        """The same, asking the hashes first where values are dear to compare; EMPTY is like nothing."""
+        there: NDArray[np.bool_] = slots != EMPTY
+        if all(values.dtype != object for values, _ in columns):
+            there &= self._same(slots, columns, rows)
+            return there
+        there &= self._hashes[slots] == hashed[rows]
+        ask = np.flatnonzero(there)
+        there[ask] = self._same(slots[ask], columns, ask if isinstance(rows, slice) else rows[ask])
+        return there
 
     def _find(self, columns: Sequence[Nullable], hashed: NDArray[np.uint64]) -> Numbers:
         """The slots of rows whose keys are in the table, EMPTY for the others."""
@@ -162,7 +178,7 @@ class Slots:
         rows: Numbers | slice = slice(None)
         found = slots
         while True:
-            missed = np.flatnonzero((found != EMPTY) & ~self._same(found, columns, rows))
+            missed = np.flatnonzero((found != EMPTY) & ~self._alike(found, columns, hashed, rows))
             if not len(missed):
                 return slots
             rows = missed if isinstance(rows, slice) else rows[missed]
@@ -200,11 +216,13 @@ class Slots:
             self._table[wanted[free]] = CLAIM - rows[free]  # backwards: the first row has the last word
             holder = CLAIM - self._table[wanted]
             mine = holder >= 0  # else a slot with another key is there
+            mine[mine] = hashed[rows[mine]] == hashed[holder[mine]]
+            ask = np.flatnonzero(mine & (holder != rows))
             for values, nulls in columns:
                 bits = _as_bits(values)
-                mine &= bits[rows] == bits[holder * mine]
+                mine[ask] &= bits[rows[ask]] == bits[holder[ask]]
                 if nulls is not None:
-                    mine &= nulls[rows] == nulls[holder * mine]
+                    mine[ask] &= nulls[rows[ask]] == nulls[holder[ask]]
             owner[rows[mine]] = holder[mine]
             rows = rows[~mine]
             bucket[rows] = (bucket[rows] + 1) & mask
@@ -221,6 +239,7 @@ class Slots:
             self._values[i][slots] = values
             self._nulls[i] = reaching(self._nulls[i], self.high)
             self._nulls[i][slots] = False if nulls is None else nulls
+            self._with_nulls[i] |= nulls is not None and bool(nulls.any())
 
     def _rebuild(self, coming: int) -> None:
         """A table of the keys in use alone, with room for more."""

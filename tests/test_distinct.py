@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import EXACT
 
 from dsms.batch import Batch
 from dsms.operators.distinct import Distinct
@@ -63,7 +64,7 @@ def model(events: list[Event]) -> list[tuple[Any, ...]]:
     return rows
 
 
-@settings(max_examples=150, deadline=None)
+@settings(EXACT, max_examples=EXACT.max_examples * 6)
 @given(histories(), st.data())
 def test_each_row_once_net_per_instant_however_the_input_is_cut(events: list[Event], data: st.DataObject) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(events)), max_size=4)))

@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import math
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from pyarrow import parquet
 
 from dsms.batch import NULLS, Batch
 from dsms.errors import PlanError
+from dsms.files import records
 from dsms.files.columns import batch_of
 from dsms.files.dead_letters import DeadLetters
 from dsms.files.rejected import Rejected, RowError
@@ -84,10 +86,12 @@ def test_csv_is_read_however_it_is_written_and_cut(
     ("text", "expected", "rejected"),
     [
         (b"a,b\n1,x\n2\n3,y,z\n4,v\n", [(1, "x"), (4, "v")], [(3, "2", "1 field given"), (4, "3,y,z", "3 fields")]),
+        (b"a,b\nq,x\n2\n", [], [(2, "q,x", "'q' given"), (3, "2", "1 field given")]),
         (b"a,b\r\n1,x\r\n2\r\n4,v\r\n", [(1, "x"), (4, "v")], [(3, "2", "1 field given, 2 wanted")]),
         (b'a,b\n1,"x\ny"\n2.5,y\n4,v\n', [(1, "x\ny"), (4, "v")], [(4, "2.5,y", "column 'a': '2.5' given")]),
         (b"a,b\n\n\n9223372036854775808,y", [], [(4, "9223372036854775808,y", "int64")]),
         (b"a,b\n1,x\n2,\xffy\n", [(1, "x")], [(3, "2,\\xffy", "column 'b': byte 0xff at position 0 is not UTF-8")]),
+        (b"a,b\n\xff,x\n2,y\n", [(2, "y")], [(2, "\\xff,x", "column 'a': byte 0xff at position 0 is not UTF-8")]),
         (b"a,b\n1,\xff,x\n2,y\n", [(2, "y")], [(2, "1,\\xff,x", "3 fields given, 2 wanted")]),
         (b'a,b\n1,"x\n2,y\n3,z\n', [(2, "y"), (3, "z")], [(2, '1,"x', "a quote is opened and never closed")]),
         (b'a,b\nq,"x\ny"\n2,"y\n', [], [(2, 'q,"x\ny"', "'q' given"), (4, '2,"y', "never closed")]),
@@ -101,6 +105,25 @@ def test_bad_csv_rows_are_rejected_by_line_and_the_others_go_on_in_order(
     assert found == expected
     assert [row[:2] for row in bad] == [row[:2] for row in rejected]
     assert all(part in reason for (_, _, reason), (_, _, part) in zip(bad, rejected, strict=True))
+
+
+@settings(deadline=None, max_examples=150)
+@given(st.text('x1",\n\r', max_size=30), st.integers(1, 10))
+def test_any_text_gives_the_same_rows_and_rejects_however_it_is_cut(text: str, block: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        found, rejected = read(text.encode(), Path(folder), header=False)
+        assert read(text.encode(), Path(folder), header=False, block=block) == (found, rejected)
+    lines = re.split("\r\n|\r|\n", text)
+    assert all(lines[line - 1].startswith(re.split("[\r\n]", row)[0]) for line, row, _ in rejected)
+    if '"' not in text:
+        assert len(found) + len(rejected) == sum(map(bool, lines))
+
+
+def test_a_quote_is_not_looked_for_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(records, "LONGEST", 20)
+    found, rejected = read(b'a,b\n1,"x\n' + b"2,y\n" * 20 + b'3,"z"\n', tmp_path, block=10)
+    assert found == [(2, "y")] * 20 + [(3, "z")]
+    assert rejected == [(2, '1,"x', "a quote is opened and never closed")]
 
 
 def test_csv_without_a_header_has_the_columns_of_the_schema(tmp_path: Path) -> None:
@@ -235,7 +258,7 @@ def test_a_bad_row_fails_the_run_where_that_is_asked_for_or_nobody_takes_it(tmp_
         ({"csv": "x.csv", "on_error": "stop"}, "'stop' given, one of"),
         ({"jsonl": "x.csv", "header": True}, "no option 'header'"),
         ({"parquet": "-"}, "only as csv or jsonl"),
-        ({"parquet": "x.csv"}, "no Parquet file"),
+        ({"parquet": "x.csv"}, "cannot be read as Parquet"),
     ],
 )
 def test_a_source_that_cannot_be_is_refused(table: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -331,9 +354,13 @@ def test_a_file_has_its_name_only_when_it_is_whole(form: str, tmp_path: Path) ->
     sink.write(Batch.of({"a": [1], "b": ["x"]}))
     assert (tmp_path / "out").read_text() == "old"
     sink.abandon()
+    sink.close()
     assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "out.part"]
     assert stored({form: "out.part"}, AB, tmp_path).records() == [{"a": 1, "b": "x"}]
-    sink_from({form: "out"}, AB, True, tmp_path).close()
+    whole = sink_from({form: "out"}, AB, True, tmp_path)
+    whole.close()
+    whole.close()
+    whole.abandon()
     assert [file.name for file in tmp_path.iterdir()] == ["out"]
 
 

@@ -1,4 +1,4 @@
-"""From queries to stations: conditions as low as they mean the same, filters in a row one pipe, equal parts one station."""
+"""From queries to stations: conditions as low as they may go, filters in a row one pipe, equal parts one station."""
 
 from __future__ import annotations
 

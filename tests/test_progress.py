@@ -1,4 +1,4 @@
-"""Time on streams: by arrival or by a column, told where streams are silent; a window that closes is a reason to run."""
+"""Time on streams: by arrival or by a column, told where they are silent; a window that closes is a reason to run."""
 
 from __future__ import annotations
 

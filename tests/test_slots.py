@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import EXACT
 
 import dsms.slots as module
 from dsms.slots import Nullable, Numbers, Slots, hashes
@@ -40,13 +41,13 @@ def tables(draw: st.DrawFn) -> tuple[list[str], list[tuple[Any, ...]], list[int]
     return types, rows, sorted(draw(st.lists(st.integers(0, len(rows)), max_size=3)))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(EXACT, max_examples=EXACT.max_examples * 6)
 @given(tables(), st.sampled_from([None, 7, 1]))
 def test_equal_keys_have_equal_slots_in_the_order_of_first_rows_however_bad_the_hash(
     table: tuple[list[str], list[tuple[Any, ...]], list[int]], modulo: int | None
 ) -> None:
     types, rows, cuts = table
-    slots, expected, seen = Slots(), [], dict[Any, int]()
+    slots, seen = Slots(), dict[Any, int]()
     got: list[int] = []
     with pytest.MonkeyPatch.context() as patch:
         if modulo:
@@ -54,9 +55,7 @@ def test_equal_keys_have_equal_slots_in_the_order_of_first_rows_however_bad_the_
         for low, high in zip([0, *cuts], [*cuts, len(rows)], strict=True):
             part = rows[low:high]
             got += slots.of([column([row[i] for row in part], t) for i, t in enumerate(types)]).tolist()
-    for row in rows:
-        expected.append(seen.setdefault(tuple(map(key, row)), len(seen)))
-    assert got == expected
+    assert got == [seen.setdefault(tuple(map(key, row)), len(seen)) for row in rows]
     assert len(slots) == len(seen)
     back = slots.keys(np.array(got, dtype=np.int64)) if rows else []
     for i, (values, nulls) in enumerate(back):
@@ -72,7 +71,7 @@ def test_a_thousand_keys_with_seven_hashes_are_told_apart(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("modulo", [None, 5])
-@settings(max_examples=60, deadline=None)
+@settings(EXACT, max_examples=EXACT.max_examples * 2)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 40), max_size=12), st.integers(0, 3)), max_size=40))
 def test_released_slots_are_given_out_again_and_never_to_two_keys(
     modulo: int | None, steps: list[tuple[list[int], int]]

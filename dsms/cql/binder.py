@@ -9,11 +9,11 @@ from sqlglot import exp
 from dsms.algebra import Difference, Distinct, Node, Select, ToStream, Union
 from dsms.cql.catalog import Catalog
 from dsms.cql.dialect import Changes
-from dsms.cql.errors import CqlError, start_of
+from dsms.cql.errors import CqlError, refuse_others, start_of
 from dsms.cql.grouping import Grouping, numbered
 from dsms.cql.items import named, projected
 from dsms.cql.scope import Scope
-from dsms.cql.sources import Sources, refuse_others
+from dsms.cql.sources import Sources
 from dsms.cql.translate import Translator, aggregates_in, is_aggregate, unsupported
 from dsms.errors import PlanError
 from dsms.expressions.tree import Column, Expression
@@ -39,6 +39,9 @@ class Binder:
                 if node.meta.get("window") is not None:
                     raise CqlError("a window stands in FROM, behind a stream", node.meta.get("window_start"))
                 return self.subquery(node)
+        if isinstance(node, exp.SetOperation):
+            message = f"{node.key.upper()} is not part of CQL; there are UNION, UNION ALL and EXCEPT"
+            raise CqlError(message, node.meta["operator"])
         raise unsupported(node)
 
     def subquery(self, node: exp.Subquery) -> Node:
@@ -53,10 +56,13 @@ class Binder:
         refuse_others(node, {"this", "expression", "distinct"})
         left, right = self.query(node.this), self.query(node.expression)
         distinct = bool(node.args.get("distinct"))
-        check_alike(left, right, node)
+        try:
+            check_alike(left, right)
+        except PlanError as error:
+            raise CqlError(error.message, node.meta["operator"]) from None
         if isinstance(node, exp.Except):
             if not distinct:
-                raise CqlError("EXCEPT ALL is not part of CQL; there are EXCEPT and ANTI JOIN", start_of(node))
+                raise CqlError("EXCEPT ALL is not part of CQL; there are EXCEPT and ANTI JOIN", node.meta["operator"])
             return minus(left, right)
         # A UNION ALL B UNION ALL C is one union of three, unless A UNION ALL B stands in brackets.
         if isinstance(left, Union) and isinstance(node.this, exp.Union):
@@ -134,9 +140,8 @@ def minus(left: Node, right: Node) -> Node:
     return Difference(Distinct(left), right, tuple(zip(left.schema, right.schema, strict=True)))
 
 
-def check_alike(left: Node, right: Node, node: exp.Expr | None = None) -> None:
+def check_alike(left: Node, right: Node) -> None:
     """Both sides of a union or difference have columns of the same types."""
     kinds = [[kind for _, kind in side.schema.fields] for side in (left, right)]
     if kinds[0] != kinds[1]:
-        message = f"both sides want columns of the same types, not {kinds[0]} and {kinds[1]}"
-        raise CqlError(message, start_of(node)) if node is not None else PlanError(message)
+        raise PlanError(f"both sides want columns of the same types, not {kinds[0]} and {kinds[1]}")

@@ -62,6 +62,9 @@ class Cql(Dialect):
         NO_PAREN_FUNCTION_PARSERS: ClassVar[dict[str, Callable[..., Any]]] = {
             "CASE": parser.Parser.NO_PAREN_FUNCTION_PARSERS["CASE"]
         }
+        COLUMN_OPERATORS: ClassVar[dict[TokenType, Any]] = {
+            token: parser.Parser.COLUMN_OPERATORS[token] for token in (TokenType.DOT, TokenType.DCOLON)
+        }
         QUERY_MODIFIER_PARSERS: ClassVar[dict[TokenType, Callable[..., Any]]] = {
             token: parse if token in CLAUSES else refuse_clause
             for token, parse in parser.Parser.QUERY_MODIFIER_PARSERS.items()
@@ -78,8 +81,9 @@ class Cql(Dialect):
             """Only queries are statements; sqlglot knows many more."""
             query = self._parse_query_modifiers(self._parse_set_operations(self._parse_select(nested=True)))
             if query is None:
-                given = f"not {self._curr.text!r}" if self._curr else "not nothing"
-                raise CqlError(f"a query starts with SELECT or one of {list(CHANGES)}, {given}", self._here())
+                raise CqlError(
+                    f"a query starts with SELECT or as in ISTREAM (SELECT, not {self._given()}", self._here()
+                )
             return query
 
         def _parse_select_query(
@@ -89,14 +93,22 @@ class Cql(Dialect):
             parse_subquery_alias: bool = True,
             parse_set_operation: bool = True,
         ) -> exp.Expr | None:
-            if self._next.token_type != TokenType.L_PAREN or not self._match_texts(CHANGES):
-                return super()._parse_select_query(nested, table, parse_subquery_alias, parse_set_operation)
-            kind, start = self._prev.text.lower(), self._prev.start
-            query = super()._parse_select_query(True, table, parse_subquery_alias, parse_set_operation)
-            if not isinstance(query, exp.Subquery):
+            start = self._here()
+            changes = self._next.token_type == TokenType.L_PAREN and self._match_texts(CHANGES)
+            kind = self._prev.text.lower()
+            query = super()._parse_select_query(nested or changes, table, parse_subquery_alias, parse_set_operation)
+            if changes and not isinstance(query, exp.Subquery):
                 raise CqlError(f"a query in brackets is wanted behind {kind.upper()}", start)
-            query.meta.update(changes=kind, start=start)
+            if query is not None:
+                query.meta.update({"start": start, "changes": kind} if changes else {"start": start})
             return query
+
+        def parse_set_operation(self, this: exp.Expr | None, *args: Any, **kwargs: Any) -> exp.SetOperation | None:
+            operator = self._here()
+            operation = super().parse_set_operation(this, *args, **kwargs)
+            if operation is not None:
+                operation.meta["operator"] = operator
+            return operation
 
         def _parse_projections(self) -> tuple[list[exp.Expr], list[exp.Expr] | None]:
             if self._next.token_type in NAMES_A_COLUMN or not self._match_texts(CHANGES):
@@ -143,16 +155,26 @@ class Cql(Dialect):
                 subquery.meta.update(window=window, window_start=start)
             return subquery
 
+        def _parse_table_alias(self, alias_tokens: Any = None) -> exp.TableAlias | None:
+            alias = super()._parse_table_alias(alias_tokens)
+            if alias is not None and self._match(TokenType.L_BRACKET, advance=False):
+                raise CqlError(f"a window stands before the alias: [...] AS {alias.name}", self._here())
+            return alias
+
         def _here(self) -> int | None:
             """Where the next token stands, or the last one at the end of the text."""
             return self._curr.start if self._curr else self._prev.start if self._prev else None
+
+        def _given(self) -> str:
+            """The next token, for a message."""
+            return repr(self._curr.text) if self._curr else "the end of the text"
 
         def _window(self) -> Window | None:
             if not self._match(TokenType.L_BRACKET):
                 return None
             window = self._window_within()
             if not self._match(TokenType.R_BRACKET):
-                raise CqlError(f"] is wanted at the end of a window, not {self._curr.text!r}", self._here())
+                raise CqlError(f"] is wanted at the end of a window, not {self._given()}", self._here())
             return window
 
         def _window_within(self) -> Window:
@@ -171,23 +193,22 @@ class Cql(Dialect):
                     raise CqlError("SLIDE wants a length of time above 0", self._prev.start)
                 return Window("range", length, slide or 0)
             wanted = "[RANGE 10 SECONDS], [RANGE 10 SECONDS SLIDE 1 SECOND], [ROWS 100], [NOW] or [UNBOUNDED]"
-            raise CqlError(f"a window is one of {wanted}, not {self._curr.text!r}", self._here())
+            raise CqlError(f"a window is one of {wanted}, not {self._given()}", self._here())
 
         def _rows(self) -> int:
-            if not self._match(TokenType.NUMBER) or not self._prev.text.isdecimal() or int(self._prev.text) < 1:
-                given = self._prev if self._prev.token_type == TokenType.NUMBER else self._curr
-                raise CqlError(f"ROWS wants a whole number above 0, not {given.text!r}", given.start or self._here())
+            if self._curr.token_type != TokenType.NUMBER or not self._curr.text.isdecimal() or not int(self._curr.text):
+                raise CqlError(f"ROWS wants a whole number above 0, not {self._given()}", self._here())
+            self._advance()
             return int(self._prev.text)
 
         def _length(self, word: str) -> int:
             """So many of a unit, in microseconds."""
             number = self._curr
             if not self._match(TokenType.NUMBER):
-                raise CqlError(f"{word} wants a number and a unit, not {self._curr.text!r}", self._here())
+                raise CqlError(f"{word} wants a number and a unit, not {self._given()}", self._here())
             if not self._match_texts(UNIT):
-                given = f"not {self._curr.text!r}" if self._curr else "not the end of the text"
-                example = f"{word} {number.text} SECONDS"
-                raise CqlError(f"a unit of time is wanted as in {example}, {given}; there are {SPELLED}", self._here())
+                wanted = f"a unit of time is wanted as in {word} {number.text} SECONDS, not {self._given()}"
+                raise CqlError(f"{wanted}; there are {SPELLED}", self._here())
             try:
                 return whole(number.text, UNIT[self._prev.text.upper()], f"{number.text} {self._prev.text}")
             except (PlanError, ValueError) as error:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from sqlglot import exp
 
 from dsms.errors import PlanError
@@ -33,3 +35,12 @@ def start_of(node: exp.Expr) -> int | None:
     """Where the first token of a part of the query stands."""
     starts = [part.meta["start"] for part in node.walk() if part.meta.get("start") is not None]
     return min(starts, default=None)
+
+
+def refuse_others(node: exp.Expr, allowed: Container[str]) -> None:
+    """Nothing that sqlglot read may be passed over in silence."""
+    for name, value in node.args.items():
+        if value and name not in allowed:
+            word = name.rstrip("_").upper()
+            start = start_of(value) if isinstance(value, exp.Expr) else start_of(node)
+            raise CqlError(f"{word} is not part of CQL here", start)

@@ -55,7 +55,7 @@ def _item(node: exp.Expr, place: int) -> tuple[str, exp.Expr]:
     if not isinstance(node, exp.Alias):
         return _implied(node, place), node
     name = node.alias
-    if not name or "?" in name or "." in name:
+    if not isinstance(node.args["alias"], exp.Identifier) or not name or "?" in name or "." in name:
         raise CqlError(f"{name!r} cannot be the name of a column: no ? and no . in it", start_of(node.args["alias"]))
     return name, node.this
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from dsms.algebra import Aggregate, Difference, Join, Named, Node, Select, Stored, Stream, Window, Windowed, inputs_of
 from dsms.cql.catalog import Catalog
-from dsms.cql.errors import CqlError, start_of
+from dsms.cql.errors import CqlError, refuse_others, start_of
 from dsms.cql.scope import Scope
 from dsms.cql.translate import Translator
 from dsms.errors import PlanError
@@ -70,12 +70,12 @@ class Sources:
 
     def _source(self, node: exp.Expr) -> tuple[str, Node]:
         """The alias of a source and what it reads."""
-        if not isinstance(node, exp.Table | exp.Subquery) or node.args.get("db"):
+        if not isinstance(node, exp.Table | exp.Subquery) or node.args.get("db") is not None:
             raise CqlError("the name of a stream, stored relation or query is wanted in FROM", start_of(node))
         refuse_others(node, {"this", "alias"})
         alias = node.args.get("alias")
-        if alias is not None and alias.args.get("columns"):
-            raise CqlError("columns are renamed in SELECT, not behind an alias", start_of(alias))
+        if alias is not None and (alias.args.get("columns") or not isinstance(alias.this, exp.Identifier)):
+            raise CqlError("an alias is one name; columns are renamed in SELECT", start_of(alias))
         if isinstance(node, exp.Subquery):
             if not node.alias:
                 raise CqlError("a sub-query in FROM wants a name: (SELECT ...) AS s", start_of(node))
@@ -239,12 +239,3 @@ def taken_back(node: Node) -> str:
             return taken_back(of)
         case _:
             return next(taken_back(part) for part in inputs_of(node) if not part.appends)
-
-
-def refuse_others(node: exp.Expr, allowed: set[str]) -> None:
-    """Nothing that sqlglot read may be passed over in silence."""
-    for name, value in node.args.items():
-        if value and name not in allowed:
-            word = name.rstrip("_").upper()
-            start = start_of(value) if isinstance(value, exp.Expr) else start_of(node)
-            raise CqlError(f"{word} is not part of CQL here", start)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from sqlglot import exp
 
-from dsms.cql.errors import CqlError, start_of
+from dsms.cql.errors import CqlError, refuse_others, start_of
 from dsms.cql.scope import Scope
 from dsms.errors import PlanError
 from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal
@@ -28,6 +29,11 @@ TYPES = {
     **dict.fromkeys(("TIMESTAMP", "DATETIME", "TIMESTAMPNTZ"), "timestamp"),
     "BOOLEAN": "bool",
 }
+# The parts of expressions that are looked at; `typed` and `safe` say what sqlglot knows of the dialect's division.
+READ = frozenset(
+    {"this", "expression", "expressions", "table", "low", "high", "ifs", "true", "default", "to", "_type"}
+    | {"is_string", "negate", "typed", "safe"}
+)
 ELSEWHERE: dict[type[exp.Expr], str] = {
     exp.Window: "a window function (OVER) is not part of CQL; a window stands in brackets behind a stream in FROM",
     exp.Filter: "FILTER is not part of CQL; a CASE inside the aggregate does the same",
@@ -83,12 +89,18 @@ class Translator:
     def _made(self, node: exp.Expr) -> Expression:
         if isinstance(node, exp.Column):
             return self.column(node)
+        if isinstance(node, exp.In) and node.args.get("query"):
+            raise unsupported(node.args["query"])
         if isinstance(node, exp.Paren):
             return self.expression(node.this)
         if isinstance(node, exp.Literal | exp.Boolean | exp.Null):
             return literal(node)
+        if type(node) in ELSEWHERE:
+            raise unsupported(node)
+        refuse_others(node, READ)
         if name := OPERATORS.get(type(node)):
-            return Call(name, (self.expression(node.this), self.expression(node.expression)))
+            made = Call(name, (self.expression(node.this), self.expression(node.expression)))
+            return Call("not", (made,)) if node.args.get("negate") else made
         match node:
             case exp.Neg():
                 return self._negative(node)
@@ -110,8 +122,10 @@ class Translator:
 
     def column(self, node: exp.Column) -> Expression:
         """A column in sight."""
-        if isinstance(node.this, exp.Star) or node.args.get("db"):
-            raise unsupported(node.this if isinstance(node.this, exp.Star) else node)
+        if isinstance(node.this, exp.Star):
+            raise unsupported(node.this)
+        if node.args.get("db") is not None:
+            raise CqlError("a column is called name or alias.name, without a further dot", start_of(node))
         try:
             return self.scope.column(node.name, node.table)
         except PlanError as error:
@@ -138,15 +152,11 @@ class Translator:
         return Call("is null", (self.expression(node.this),))
 
     def _member(self, node: exp.In) -> Expression:
-        if node.args.get("query"):
-            raise unsupported(node.args["query"])
         if not node.expressions:
             raise CqlError("IN wants values in brackets, as in x IN (1, 2)", start_of(node))
         return Call("in", tuple(self.expression(part) for part in (node.this, *node.expressions)))
 
     def _between(self, node: exp.Between) -> Expression:
-        if node.args.get("symmetric"):
-            raise CqlError("BETWEEN SYMMETRIC is not part of CQL", start_of(node))
         value, low, high = (self.expression(node.args[part]) for part in ("this", "low", "high"))
         return Call("and", (Call(">=", (value, low)), Call("<=", (value, high))))
 
@@ -173,8 +183,9 @@ def literal(node: exp.Expr) -> Literal:
         value = int(node.this) if str(node.this).isdecimal() else float(node.this)
     except ValueError:
         raise CqlError(f"{node.this!r} is no number", start_of(node)) from None
-    if isinstance(value, int) and value >= 2**63:
-        raise CqlError(f"{node.this} is more than an int64 can hold", start_of(node))
+    if value >= 2**63 if isinstance(value, int) else math.isinf(value):
+        kind = "int64" if isinstance(value, int) else "float64"
+        raise CqlError(f"{node.this} is more than {kind} can hold", start_of(node))
     return Literal(value)
 
 
@@ -182,7 +193,7 @@ def cast_type(node: exp.Cast) -> str:
     """The type behind CAST(... AS."""
     to = node.args["to"]
     name = getattr(to.this, "value", str(to.this)).upper()
-    if name not in TYPES or to.expressions or node.args.get("format"):
+    if name not in TYPES or to.expressions:
         known = ["int64", "float64", "bool", "timestamp", "string"]
         raise CqlError(f"CAST to {name.lower()} is not known; there are {known}", start_of(node))
     return TYPES[name]

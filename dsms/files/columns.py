@@ -23,6 +23,12 @@ ARROW = {
 INSTANTS = [pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
 MICROSECONDS = pa.timestamp("us")
 BLANK = {"int64": 0, "float64": 0.0, "bool": False, "timestamp": 0, "string": ""}
+LOOKS = {  # allows whatever may convert, and more
+    "int64": r"^\s*([+-]?[0-9][0-9a-fA-FxX]*)?\s*$",
+    "float64": r"^\s*([+-]?([0-9.][0-9.eE+-]*|[iInN].*))?\s*$",
+    "bool": r"^\s*([a-zA-Z]{4,5}|[01])?\s*$",
+    "timestamp": r"^\s*([+-]?[0-9][0-9TZ:. +-]*)?\s*$",
+}
 NONE = np.zeros(0, dtype=np.int64)
 
 
@@ -31,10 +37,23 @@ def fitted(values: pa.Array, kind: str) -> tuple[pa.Array, Column]:
     whole = _cast(values, kind)
     if whole is not None:
         return whole, NONE
+    hopeless = _hopeless(values, kind)
+    if len(hopeless):
+        mask = np.zeros(len(values), dtype=bool)
+        mask[hopeless] = True
+        values = pc.if_else(pa.array(mask), pa.scalar(None, values.type), values)
     parts: list[pa.Array] = []
     bad: list[int] = []
     _halved(values, kind, 0, parts, bad)
-    return pa.concat_arrays(parts), np.array(bad, dtype=np.int64)
+    return pa.concat_arrays(parts), np.union1d(hopeless, np.array(bad, dtype=np.int64))
+
+
+def _hopeless(values: pa.Array, kind: str) -> Column:
+    """Positions of text that does not even look like that type: found all at once, however many they are."""
+    if kind not in LOOKS or not (pa.types.is_binary(values.type) or pa.types.is_string(values.type)):
+        return NONE
+    looks = pc.match_substring_regex(values, LOOKS[kind])
+    return np.flatnonzero(~looks.fill_null(True).to_numpy(zero_copy_only=False))
 
 
 def _halved(values: pa.Array, kind: str, offset: int, parts: list[pa.Array], bad: list[int]) -> None:
@@ -69,11 +88,16 @@ def _cast(values: pa.Array, kind: str) -> pa.Array | None:
 
 def _parsed(text: pa.Array, kind: str) -> pa.Array | None:
     """Text as that type; spaces around it and a plus before it are allowed, and empty text is null."""
-    found = _tried(text, ARROW[kind])
+    found = _converted(text, kind)
     if found is None:
         trimmed = pc.replace_substring_regex(pc.utf8_trim_whitespace(text), r"^\+([0-9.])", r"\1")
-        text = pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed)
-        found = _tried(text, ARROW[kind])
+        found = _converted(pc.if_else(pc.equal(trimmed, ""), pa.scalar(None, pa.string()), trimmed), kind)
+    return found
+
+
+def _converted(text: pa.Array, kind: str) -> pa.Array | None:
+    """Text exactly as Arrow takes it."""
+    found = _tried(text, ARROW[kind])
     if found is None and kind == "timestamp":
         instants = next((i for i in (_tried(text, type_) for type_ in INSTANTS) if i is not None), None)
         found = None if instants is None else instants.cast(MICROSECONDS, safe=False).cast(pa.int64())

@@ -60,10 +60,11 @@ class CsvFile:
     def _rows(self, block: Block, records: Records, layout: Layout) -> Iterator[Batch]:
         """The good rows of a block as a batch; the bad ones are handed on."""
         found: list[Record] | None = None
+        wrong: list[tuple[Record, str]] = []
         try:
             table = _parsed(block.data, self.delimiter, layout)
         except pa.ArrowInvalid:
-            found = self._of_right_width(block, records, layout)
+            found, wrong = self._by_width(block, records, layout)
             table = _parsed(b"\n".join(record.text for record in found), self.delimiter, layout)
         texts = {name: _whole(table.column(str(place))) for name, place in layout.places.items()}
         columns: dict[str, pa.Array] = {}
@@ -74,15 +75,18 @@ class CsvFile:
                 reasons.setdefault(row, unfit(name, kind, texts[name][row].as_py()))
         if reasons:
             found = found or records.split(block)
-            for row in sorted(reasons):
-                self._reject(found[row], reasons[row])
+            wrong += [(found[row], reason) for row, reason in reasons.items()]
             good = pa.array(_others(reasons, table.num_rows))
             columns = {name: column.take(good) for name, column in columns.items()}
+        for record, reason in sorted(wrong):
+            self._reject(record, reason)
         if table.num_rows > len(reasons):
             yield batch_of(columns, self.schema)
 
-    def _of_right_width(self, block: Block, records: Records, layout: Layout) -> list[Record]:
-        """The records with as many fields as there are columns; the others are handed on."""
+    def _by_width(
+        self, block: Block, records: Records, layout: Layout
+    ) -> tuple[list[Record], list[tuple[Record, str]]]:
+        """The records with as many fields as there are columns, and the others with what they have."""
         wrong: dict[int, int] = {}
 
         def skip(row: csv.InvalidRow) -> str:
@@ -91,9 +95,11 @@ class CsvFile:
 
         _parsed(block.data.translate(ASCII), self.delimiter, layout, skip)
         found = records.split(block)
-        for row, fields in wrong.items():
-            self._reject(found[row], f"{fields} field{'s' * (fields != 1)} given, {layout.width} wanted")
-        return [found[row] for row in _others(wrong, len(found)).tolist()]
+        right = [found[row] for row in _others(wrong, len(found)).tolist()]
+        said = {
+            row: f"{fields} field{'s' * (fields != 1)} given, {layout.width} wanted" for row, fields in wrong.items()
+        }
+        return right, [(found[row], reason) for row, reason in said.items()]
 
     def _reject(self, record: Record, reason: str) -> None:
         text = record.text.decode("utf-8", "backslashreplace")

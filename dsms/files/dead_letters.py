@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
@@ -52,7 +53,7 @@ class DeadLetters:
     ) -> None:
         self.close()
 
-    def _write(self, letters: Any) -> None:
+    def _write(self, letters: Iterable[dict[str, Any]]) -> None:
         if self._file is None:
             self._file = self.path.open("a" if self.counts else "w", encoding="utf-8")
         for letter in letters:

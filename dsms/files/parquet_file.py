@@ -29,8 +29,8 @@ class ParquetFile:
         """At most so many rows at a time, in order."""
         try:
             file = parquet.ParquetFile(path)
-        except pa.ArrowInvalid as error:
-            raise PlanError(f"no Parquet file: {error}", file=self.name) from None
+        except (pa.ArrowInvalid, OSError) as error:
+            raise PlanError(f"cannot be read as Parquet: {error}", file=self.name) from None
         with file:
             for name in self.schema:
                 if name not in file.schema_arrow.names:

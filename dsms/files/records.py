@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -39,27 +39,26 @@ class Records:
         data, line = b"", 1
         for chunk in chunks:
             data += chunk
-            for block in self._whole(data, line, final=False):
-                data, line = data[len(block.data) :], line + lines(block.data)
-                yield block
+            data, line = yield from self._whole(data, line, final=False)
         yield from self._whole(data, line, final=True)
 
-    def _whole(self, data: bytes, line: int, final: bool) -> Iterator[Block]:
-        """The blocks that can be cut from the front of this text; all of it at the end."""
+    def _whole(self, data: bytes, line: int, final: bool) -> Generator[Block, None, tuple[bytes, int]]:
+        """The blocks that can be cut from the front of this text; what is left, and on which line."""
         while data:
             cut = self._cut(data, final)
             opened = not cut and (final or len(data) > LONGEST)
             if opened:
                 cut = _line_end(data)
             if not cut:
-                return
-            yield Block(data[:cut], line, opened)
-            line += lines(data[:cut])
-            data = data[cut:]
+                break
+            block = Block(data[:cut], line, opened)
+            yield block
+            data, line = data[cut:], line + lines(block.data)
+        return data, line
 
     def _cut(self, data: bytes, final: bool) -> int:
         """Where the last record ends of which the end is certain; 0 if there is none."""
-        quotes = data.count(QUOTE)
+        quotes = _count(data, QUOTE)
         if quotes and not self._regular(data):
             return self._scanned(data, final)
         if final:
@@ -109,7 +108,8 @@ class Records:
             text = match["record"]
             if text:
                 records.append(Record(line, text))
-            line += lines(match[0])
+            within = lines(text) if b"\n" in text or b"\r" in text else 0  # only in quotes, so hardly ever
+            line += within + bool(match["end"])
         return records
 
     @property
@@ -122,8 +122,13 @@ class Records:
 
 def lines(data: bytes) -> int:
     """How many lines end in it, by \\n, \\r\\n or \\r."""
-    returns = data.count(b"\r")
-    return data.count(b"\n") + (returns - data.count(b"\r\n") if returns else 0)
+    alone = data.count(b"\r") - data.count(b"\r\n") if b"\r" in data else 0
+    return _count(data, ord("\n")) + alone
+
+
+def _count(data: bytes, code: int) -> int:
+    """As `data.count`, but several times as fast where much is found."""
+    return int(np.count_nonzero(np.frombuffer(data, dtype=np.uint8) == code))
 
 
 def _line_end(data: bytes) -> int:

@@ -51,13 +51,16 @@ class Sink:
             self._writer.write(dict(zip(self.schema, columns, strict=True)))
 
     def close(self) -> None:
-        """Finish the file and give it its name."""
+        """Finish the file and give it its name; nothing if that is done, or the file is abandoned."""
+        finished = self._file.closed
         self.abandon()
-        if self._path is not None:
+        if self._path is not None and not finished:
             os.replace(_part_of(self._path), self._path)
 
     def abandon(self) -> None:
-        """Finish what was written, and leave it under the name of a part."""
+        """Finish what was written, and leave it under the name of a part; nothing if the file is closed."""
+        if self._file.closed:
+            return
         with suppress(SinkClosedError):
             self._writer.close()
         self._file.close()

@@ -12,11 +12,13 @@ from dsms.algebra import Aggregation
 from dsms.batch import Batch, Column
 from dsms.errors import PlanError, existing
 from dsms.operators.base import ROW_COST, Operator
+from dsms.operators.block import Block
 from dsms.operators.cells import Cells, Kept
-from dsms.operators.members import DistinctCount, Extreme, Members
+from dsms.operators.extremes import Extreme, Record
+from dsms.operators.members import DistinctCount, Members
 from dsms.operators.pending import BEGINNING, Pending
 from dsms.operators.presence import Presence
-from dsms.operators.sums import BeyondError, Block, Count, FloatSum, IntegerSum
+from dsms.operators.sums import BeyondError, Count, FloatSum, IntegerSum
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 from dsms.slots import Nullable, Slots, columned, nullable, plain
@@ -70,6 +72,7 @@ class Aggregate(Operator):
     keys: tuple[str, ...] = ()
     aggregations: tuple[Aggregation, ...] = ()
     every: bool = False  # whether rows that an instant touched but did not change are put out too
+    appends: bool = False  # whether no row is ever taken back: then extremes need not remember all values
     timed: ClassVar[bool] = True
     _pending: Pending = field(default_factory=Pending, init=False, repr=False)
     _slots: Slots = field(default_factory=Slots, init=False, repr=False)
@@ -81,7 +84,7 @@ class Aggregate(Operator):
         super().__post_init__()
         members = {a.column: Members(a.column) for a in self.aggregations if a.column is not None}
         for aggregation in self.aggregations:
-            accumulator, dtype = _accumulator(aggregation, self.schema, members)
+            accumulator, dtype = _accumulator(aggregation, self.schema, members, self.appends)
             self._shown.append(Shown(accumulator, dtype))
 
     def fresh(self, settings: Settings) -> Aggregate:
@@ -95,9 +98,8 @@ class Aggregate(Operator):
             out = self._changes(rows)
         elif not self.keys and not self._begun and complete.upto > BEGINNING and not len(self._pending):
             out = self._nothing(complete.upto - 1, batch)
-        return replace(
-            out, seq=batch.seq if isinstance(batch.seq, int) else 0, upto=complete.upto, ended=complete.ended
-        )
+        seq = int(np.min(batch.seq, initial=2**62))
+        return replace(out, seq=seq, upto=complete.upto, ended=complete.ended)
 
     def _nothing(self, ts: int, batch: Batch) -> Batch:
         """The row without keys when there are no rows: counts are 0, all else is null."""
@@ -109,6 +111,8 @@ class Aggregate(Operator):
 
     def _changes(self, rows: Batch) -> Batch:
         ts, signs = rows.each("ts"), rows.each("sign")
+        if self.appends and signs.min() < 0:
+            raise ValueError(f"a row is taken back at ts {ts[signs < 0][0]} from an input that was said only to append")
         slots = self._slots.of(nullable(rows, self.keys)) if self.keys else np.zeros(len(rows), dtype=np.int64)
         cells = Cells(slots, ts)
         course = self._presence.change(cells, signs)
@@ -116,7 +120,7 @@ class Aggregate(Operator):
         if not self.keys:
             was, there = ~cells.opens | self._begun, np.ones(len(cells), dtype=bool)
             self._begun = True
-        block = Block(rows, cells, signs)
+        block = Block(rows, cells, signs, {})
         try:
             turns = [shown.turn(block) for shown in self._shown]
         except BeyondError as beyond:
@@ -159,7 +163,7 @@ class Aggregate(Operator):
 
 
 def _accumulator(
-    aggregation: Aggregation, schema: Schema, members: dict[str, Members]
+    aggregation: Aggregation, schema: Schema, members: dict[str, Members], appends: bool
 ) -> tuple[Accumulator, np.dtype[np.generic]]:
     """What an aggregation needs to keep, and the type of its values."""
     function, column = aggregation.function, aggregation.column
@@ -173,7 +177,8 @@ def _accumulator(
     if function == "count distinct":
         return DistinctCount(members[column]), DTYPES["int64"]
     if function in ("min", "max"):
-        return Extreme(members[column], kind, function == "min"), kind
+        least = function == "min"
+        return (Record(column, kind, least) if appends else Extreme(members[column], kind, least)), kind
     if kind == DTYPES["string"]:
         raise PlanError(f"{function!r} of {column!r}, a string: numbers are wanted", aggregation.name)
     mean = function == "avg"

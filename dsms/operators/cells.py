@@ -37,7 +37,7 @@ class Cells:
         opens[1:] = self.slot[1:] != self.slot[:-1]
         self.opens = opens
         self.heads = np.flatnonzero(opens)  # the first cell of each group
-        self.tails = np.append(self.heads[1:], len(self.slot)) - 1  # and the last
+        self.tails = np.append(self.heads, len(self.slot))[1:] - 1  # and the last
         self.highest = int(self.slot[-1]) + 1 if len(self.slot) else 0
 
     def __len__(self) -> int:

@@ -34,9 +34,8 @@ class Distinct(Operator):
         complete = self._pending.add(batch, port)
         rows = complete.rows[0]
         out = Batch() if rows is None else self._changes(rows)
-        return replace(
-            out, seq=batch.seq if isinstance(batch.seq, int) else 0, upto=complete.upto, ended=complete.ended
-        )
+        seq = int(np.min(batch.seq, initial=2**62))
+        return replace(out, seq=seq, upto=complete.upto, ended=complete.ended)
 
     def _changes(self, rows: Batch) -> Batch:
         slots = self._slots.of(nullable(rows, tuple(self.schema)))

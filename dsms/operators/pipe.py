@@ -128,6 +128,8 @@ class Pipe(Operator):
         return _Making(tuple((n, p.name if isinstance(p, Column) else e, p) for n, e, p in items), names)
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
+        if not batch.rows:
+            return replace(batch, columns={})  # only time
         rows = _Rows(batch.columns, batch.rows)
         with np.errstate(all="ignore"):
             for step in self._steps:

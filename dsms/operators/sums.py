@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
-from dsms.batch import NULLS, Batch, Column
+from dsms.batch import Column
+from dsms.operators.block import Block
 from dsms.operators.cells import Cells, Kept
 from dsms.slots import Nullable, Numbers
 
 LONG = 64  # cells: a longer run is added up by itself, shorter ones side by side
-
-
-class Block(NamedTuple):
-    """Complete instants: their rows, and what each of them does to which group."""
-
-    rows: Batch
-    cells: Cells
-    signs: Numbers
-
-    def counting(self, column: str | None) -> Numbers:
-        """Each row's sign, nothing where the column is null."""
-        nulls = self.rows.columns.get(f"{column}{NULLS}")
-        return self.signs if nulls is None else np.where(nulls, 0, self.signs)
 
 
 class Count:
@@ -50,11 +36,12 @@ class BeyondError(Exception):
 
 
 class IntegerSum:
-    """The exact sum or average of integers."""
+    """The exact sum of integers, or their average, which may add up to more than int64 can hold."""
 
     def __init__(self, column: str, mean: bool) -> None:
         self._column, self._mean = column, mean
         self._count, self._kept = Count(column), Kept()
+        self._turns = Kept()  # how often the sum has wrapped around
 
     def after(self, block: Block) -> Nullable:
         """The group's value after each cell."""
@@ -62,24 +49,27 @@ class IntegerSum:
         count, _ = self._count.after(block)
         values, signs = block.rows.columns[self._column].astype(np.int64, copy=False), block.counting(self._column)
         total = self._kept.running(cells, cells.sums(values * signs))
-        self._check(cells, values, signs, total)
+        turns = self._wrapped(cells, values, signs, total)
+        wrong = np.flatnonzero(turns)
+        if len(wrong) and not self._mean:
+            first = wrong[np.argmin(cells.first[wrong])]
+            raise BeyondError(self._column, int(cells.slot[first]), int(total[first]) + int(turns[first]) * 2**64)
         self._kept.keep(cells, total)
-        return (total / np.maximum(count, 1) if self._mean else total), count == 0
+        self._turns.keep(cells, turns)
+        return ((total + turns * 2.0**64) / np.maximum(count, 1) if self._mean else total), count == 0
 
-    def _check(self, cells: Cells, values: Numbers, signs: Numbers, total: Numbers) -> None:
-        """Raises where a sum has wrapped around: then it is far from what floats make of it."""
-        kept = self._kept.at(cells.slot[cells.heads]).astype(np.float64)
+    def _wrapped(self, cells: Cells, values: Numbers, signs: Numbers, total: Numbers) -> Numbers:
+        """How often each sum has wrapped around: by how much it is off from what floats make of it."""
+        slots = cells.slot[cells.heads]
+        kept = self._kept.at(slots) + self._turns.at(slots) * 2.0**64
         most = max(float(values.max()), -float(values.min())) * len(values)
-        if most + np.abs(kept).max() < 2.0**62:
-            return
+        if most + np.abs(kept).max() < 2.0**62:  # nearly always
+            return np.zeros(len(cells), dtype=np.int64)
         changes = cells.sums(values.astype(np.float64) * signs)
         near = np.cumsum(changes)
         near = near - (near[cells.heads] - changes[cells.heads] - kept)[cells.group]
-        turns = np.rint((near - total) / 2.0**64)
-        wrong = np.flatnonzero(turns)
-        if len(wrong):
-            first = wrong[np.argmin(cells.first[wrong])]
-            raise BeyondError(self._column, int(cells.slot[first]), int(total[first]) + int(turns[first]) * 2**64)
+        turns: Numbers = np.rint((near - total) / 2.0**64).astype(np.int64)
+        return turns
 
 
 class FloatSum:
