@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -16,10 +16,13 @@ from bytewax.operators.windowing import EventClock, TumblingWindower, fold_windo
 from bytewax.outputs import DynamicSink, StatelessSinkPartition
 from bytewax.testing import TestingSink, TestingSource, run_main
 
+from dsms.batch import Column
+
 TOGETHER = 1_000  # events its source hands on at a time: more is no faster
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 Event = tuple[int, int, int, int]  # auction, bidder, price, ts
+Step = Callable[[Columns], Columns]
 Run = Callable[[], list[Any]]  # what is timed; its answer is what came out
 
 
@@ -33,25 +36,31 @@ NAMES = ("auction", "bidder", "price", "ts")
 def single(query: str, load: Load) -> Run:
     """One event at a time; made ready to run."""
     out: list[Any] = []
-    flow = Dataflow(query)
+    flow = Dataflow(query.replace(" ", "-"))
     SINGLE[query](flow, load, out)
     return partial(_run, flow, out)
 
 
 def batched(query: str, load: Load, take: Take) -> Callable[[], None]:
     """A batch of columns at a time, made ready to run; results are taken as they come, and not kept."""
-    flow = Dataflow(query)
-    if query == "mq":
-        for stream, batches in load.streams.items():
-            source = op.input(stream, flow, TestingSource(batches))
-            for wanted in by_stream()[stream]:
-                made = op.map(wanted.name, source, partial(answered, wanted=wanted))
-                op.output(f"{wanted.name}-out", made, Taker(partial(take, wanted.name)))
-    else:
-        source = op.input("in", flow, TestingSource(load.bids))
-        made = op.map("map", source, BATCHED[query]) if query in BATCHED else source
-        op.output("out", made, Taker(partial(take, "q")))
+    flow = Dataflow(query.replace(" ", "-"))
+    for stream, batches in load.streams.items():
+        source = op.input(stream, flow, TestingSource(batches))
+        for name, steps in _steps(query, stream).items():
+            made = source
+            for place, step in enumerate(steps):
+                made = op.map(f"{stream}-{name}-{place}", made, step)
+            op.output(f"{stream}-{name}", made, Taker(partial(take, name)))
     return partial(run_main, flow)
+
+
+def _steps(query: str, stream: str) -> dict[str, list[Step]]:
+    """What is done to the batches of a stream, by name of the query."""
+    if query == "mq in one":
+        return {wanted.name: [partial(answered, wanted=wanted)] for wanted in by_stream()[stream]}
+    if query == "mq":
+        return {wanted.name: _three_steps(wanted) for wanted in by_stream()[stream]}
+    return {"q": BATCHED[query]}
 
 
 def columns_of(query: str, rows: list[Any]) -> Columns:
@@ -83,6 +92,7 @@ class TakerPartition(StatelessSinkPartition[Columns]):
 
 RESULTS = {
     "qa": ("auction", "n", "total"),
+    "qa still": ("auction", "n", "total"),
     "qj": ("bidder", "price", "other", "auction"),
     "mq": ("auction", "bidder", "price"),
 }
@@ -119,19 +129,26 @@ def _four_filters(flow: Dataflow, load: Load, out: list[Any]) -> None:
     op.output("out", kept, TestingSink(out))
 
 
-def _aggregate(flow: Dataflow, load: Load, out: list[Any]) -> None:
+def _guide_clock(ts_of: Callable[[Event], datetime]) -> EventClock[Event, Any]:
+    """As its guide has it; rows are late when the machine takes longer for them than they were apart, so it waits."""
+    return EventClock(ts_of, wait_for_system_duration=timedelta(seconds=10))
+
+
+def _still_clock(ts_of: Callable[[Event], datetime]) -> EventClock[Event, Any]:
+    """Time as the events say and no other: the fastest we found."""
+    return EventClock(ts_of, timedelta(0), now_getter=lambda: BEGIN, to_system_utc=lambda _: None)
+
+
+def _aggregate(
+    flow: Dataflow, load: Load, out: list[Any], *, clock: Callable[..., EventClock[Event, Any]] = _guide_clock
+) -> None:
     def fold(sofar: tuple[int, int], bid: Event) -> tuple[int, int]:
         return sofar[0] + 1, sofar[1] + bid[2]
 
     keyed = op.key_on("auction", _source(flow, load), lambda bid: str(bid[0]))
-    clock = EventClock(
-        lambda bid: BEGIN + timedelta(microseconds=bid[3]),
-        wait_for_system_duration=timedelta(0),
-        now_getter=lambda: BEGIN,  # time as the events say, or those that come slower than in life would be late
-        to_system_utc=lambda _: None,
-    )
+    when = clock(lambda bid: BEGIN + timedelta(microseconds=bid[3]))
     windows = TumblingWindower(length=timedelta(seconds=1), align_to=BEGIN)
-    folded = fold_window("fold", keyed, clock, windows, lambda: (0, 0), fold, lambda a, b: (a[0] + b[0], a[1] + b[1]))
+    folded = fold_window("fold", keyed, when, windows, lambda: (0, 0), fold, lambda a, b: (a[0] + b[0], a[1] + b[1]))
     made = op.map("row", folded.down, lambda found: (int(found[0]), *found[1][1]))
     op.output("out", made, TestingSink(out))
 
@@ -175,6 +192,7 @@ def _one_of_many(source: Stream[Event], wanted: Wanted) -> Stream[Any]:
 
 SINGLE: dict[str, Callable[[Dataflow, Load, list[Any]], None]] = {
     "q0": _pass, "q1": _map, "q2": _filter, "fc": _four_filters, "qa": _aggregate, "qj": _join, "mq": _many,
+    "qa still": partial(_aggregate, clock=_still_clock),
 }  # fmt: skip
 
 
@@ -186,9 +204,33 @@ def _euros(batch: Columns) -> Columns:
     return {**batch, "price": batch["price"] * 0.908}
 
 
-def _some(batch: Columns) -> Columns:
-    kept = np.flatnonzero(batch["auction"] % 123 == 0)
-    return {name: column.take(kept) for name, column in batch.items()}
+def _where(condition: Callable[[Columns], Column]) -> Step:
+    def keep(batch: Columns) -> Columns:
+        kept = np.flatnonzero(condition(batch))
+        return {name: column.take(kept) for name, column in batch.items()}
+
+    return keep
 
 
-BATCHED: dict[str, Callable[[Columns], Columns]] = {"q0": _copied, "q1": _euros, "q2": _some, "fc": four_filters}
+def _three_steps(wanted: Wanted) -> list[Step]:
+    def projected(batch: Columns) -> Columns:
+        price = batch["price"] * wanted.factor
+        return {"auction": batch["auction"], "bidder": batch["bidder"], "price": price}
+
+    price, bidder = wanted.price, wanted.bidder
+    return [_where(lambda batch: batch["price"] < price), _where(lambda batch: batch["bidder"] < bidder), projected]
+
+
+BATCHED: dict[str, list[Step]] = {
+    "q0": [_copied],
+    "q0 uncopied": [],
+    "q1": [_euros],
+    "q2": [_where(lambda batch: batch["auction"] % 123 == 0)],
+    "fc": [
+        _where(lambda batch: batch["price"] < 500_000),
+        _where(lambda batch: batch["bidder"] < 5_000),
+        _where(lambda batch: batch["auction"] < 500),
+        _where(lambda batch: batch["bidder"] % 2 == 0),
+    ],
+    "fc in one": [four_filters],
+}
