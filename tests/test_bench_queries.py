@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks import numpy_peer, ours
 from benchmarks.bids import Load, Tally, many_streams, one_stream, two_streams
+from benchmarks.held import most_held
 
 ROWS = 20_000
 
@@ -61,3 +62,8 @@ def test_a_tally_tells_results_apart_that_differ_in_one_value() -> None:
         tally.take("q", columns)
         totals.add(tally.total)
     assert len(totals) == 3
+
+
+def test_a_window_join_holds_no_more_than_its_windows_over_a_million_rows() -> None:
+    found = most_held(1_000_000, 10_000)
+    assert found.most <= found.bound

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from benchmarks.against import against
 from benchmarks.freshness import freshness
+from benchmarks.held import held
 from benchmarks.queries import queries
 from benchmarks.report import Row, table
 from benchmarks.rows import rows
@@ -19,7 +20,7 @@ from benchmarks.turns import turns
 from rich.console import Console
 
 
-SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {"turns": turns, "shape": shape, "rows": rows, "queries": queries}
+SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {"turns": turns, "shape": shape, "rows": rows, "queries": queries, "held": held}
 
 
 def main(*wanted: str) -> None:

@@ -78,18 +78,18 @@ class Count:
 
 
 def one_stream(rows: int, batch: int) -> Load:
-    return Load({"bids": _batches(_bids(rows, SEED, 1), batch)})
+    return Load({"bids": _batches(bids(rows, SEED, 1), batch)})
 
 
 def two_streams(rows: int, batch: int) -> Load:
     """So many rows in all, half of them on each side."""
-    return Load({name: _batches(_bids(rows // 2, SEED + side, 2), batch) for side, name in enumerate("ab")})
+    return Load({name: _batches(bids(rows // 2, SEED + side, 2), batch) for side, name in enumerate("ab")})
 
 
 def many_streams(rows: int, batch: int) -> Load:
     """So many rows in all."""
     each = rows // STREAMS
-    return Load({f"s{place}": _batches(_bids(each, SEED + place, STREAMS), batch) for place in range(STREAMS)})
+    return Load({f"s{place}": _batches(bids(each, SEED + place, STREAMS), batch) for place in range(STREAMS)})
 
 
 def many_queries() -> list[Wanted]:
@@ -101,10 +101,11 @@ def many_queries() -> list[Wanted]:
     ]
 
 
-def _bids(rows: int, seed: int, streams: int) -> Columns:
+def bids(rows: int, seed: int, streams: int, first: int = 0) -> Columns:
+    """So many rows of one of so many streams, from this row of it on."""
     draw = np.random.default_rng(seed)
     values = {name: draw.integers(below, size=rows) for name, below in BELOW.items()}
-    return values | {"ts": np.arange(rows) * (streams * 1_000_000 // BIDS_A_SECOND)}
+    return values | {"ts": np.arange(first, first + rows) * (streams * 1_000_000 // BIDS_A_SECOND)}
 
 
 def _batches(columns: Columns, size: int) -> list[Columns]:
