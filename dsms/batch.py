@@ -81,9 +81,9 @@ class Batch:
         return float(value[0]) if isinstance(value, np.ndarray) else value
 
     def each(self, name: str) -> Column:
-        """The attribute as one value a row, whether it varies or not."""
+        """The attribute as one value a row, whether it varies or not; not to be written to."""
         value = getattr(self, name)
-        return value if isinstance(value, np.ndarray) else np.full(self.rows, value)
+        return value if isinstance(value, np.ndarray) else np.broadcast_to(value, self.rows)
 
     def total(self, name: str) -> float:
         """The attribute summed over the rows."""

@@ -11,7 +11,7 @@ from dsms.batch import Batch
 from dsms.clock import Clock, VirtualClock
 from dsms.errors import DsmsError, PlanError, existing
 from dsms.helm import ONE, Helm
-from dsms.journal import FOLD, Journal
+from dsms.journal import FOLD, ROWS, Journal
 from dsms.ledger import Ledger, Queue
 from dsms.observers import EVENTS, Observer, listeners
 from dsms.patience import PatientOrder
@@ -226,7 +226,7 @@ class Engine(Helm):
         journal.segments.append(segment.serial)
         for tell in self._on_turn:
             tell(start, segment, steps)
-        if len(journal.segments) == FOLD:
+        if len(journal.segments) == FOLD or journal.rows > ROWS:
             self.fold()
 
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:

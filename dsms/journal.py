@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FOLD = 1 << 12  # turns after which the columns are handed on and begun anew, so that no history is kept
+ROWS = 1 << 20  # results after which they are, too
 
 
 class Journal:
@@ -23,9 +24,10 @@ class Journal:
         "result_batches",
         "segments",
     )
-    __slots__ = (*COLUMNS, "longest_wait")
+    __slots__ = (*COLUMNS, "longest_wait", "rows")
 
     def __init__(self) -> None:
+        self.rows = 0  # of results in batches
         self.longest_wait = 0.0  # of any tuple in a queue, in the whole run
         self.instants: list[float] = []  # at which something changed
         self.held: list[float] = []  # tuples in memory up to that instant, since the one before
@@ -40,6 +42,7 @@ class Journal:
         """Results have left."""
         if isinstance(arrivals, np.ndarray):
             self.result_batches.append((query, now, arrivals))
+            self.rows += len(arrivals)
             return
         self.result_arrived.extend(arrivals)
         if len(arrivals) == 1:
@@ -53,5 +56,6 @@ class Journal:
         """Let everyone read it, then begin anew."""
         for read in readers:
             read(self)
+        self.rows = 0
         for name in self.COLUMNS:
             getattr(self, name).clear()

@@ -104,7 +104,8 @@ class Results(Observer):
 
     def __init__(self, plan: Plan) -> None:
         self.known = True  # False: the run was cut, and nobody can say what would have become of what was left
-        self.latencies = array("d")
+        self.latencies = array("d")  # of results, or of so many of them alike
+        self._alike = array("q")
         self.queries = [QueryResults(query, plan) for query in plan.queries]
 
     def attach(self, engine: Engine) -> None:
@@ -113,18 +114,21 @@ class Results(Observer):
     def read(self, journal: Journal) -> None:
         whose = np.fromiter(journal.result_query, np.int64, len(journal.result_query))
         left, arrived = _column(journal.result_left), _column(journal.result_arrived)
+        alike = np.ones(len(left), dtype=np.int64)
         if journal.result_batches:
             queries, instants, batches = zip(*journal.result_batches, strict=True)
-            rows = [len(batch) for batch in batches]
+            values, counts = zip(*map(_runs, batches), strict=True)
+            rows = [len(batch) for batch in values]
             whose = np.concatenate([whose, np.repeat(queries, rows)])
             left = np.concatenate([left, np.repeat(instants, rows)])
-            arrived = np.concatenate([arrived, *batches])
+            arrived, alike = np.concatenate([arrived, *values]), np.concatenate([alike, *counts])
         self.latencies.frombytes((left - arrived).tobytes())
+        self._alike.frombytes(alike.tobytes())
         by_query = np.argsort(whose, kind="stable")
         bounds = np.searchsorted(whose[by_query], np.arange(len(self.queries) + 1))
         for place in np.flatnonzero(np.diff(bounds)).tolist():
             mine = by_query[bounds[place] : bounds[place + 1]]
-            self.queries[place].add(arrived[mine], left[mine])
+            self.queries[place].add(arrived[mine], left[mine], alike[mine])
         if self._engine.ledger.held == 0 and not self._engine.undone:  # nothing is under way that could fill a gap
             for query in self.queries:
                 query.staleness.gaps.clear()
@@ -133,9 +137,27 @@ class Results(Observer):
         """Mean, median, 99th percentile and maximum of the latency of all results."""
         if not self.latencies:
             return dict.fromkeys(("mean", "p50", "p99", "max"))
-        values = np.array(self.latencies)
-        p50, p99 = np.quantile(values, (0.5, 0.99))
-        return {"mean": float(values.mean()), "p50": float(p50), "p99": float(p99), "max": float(values.max())}
+        values, alike = np.array(self.latencies), np.array(self._alike)
+        order = np.argsort(values, kind="stable")
+        upto = np.cumsum(alike[order])
+        places = np.array((0.5, 0.99)) * (upto[-1] - 1)
+        low, high = (values[order[np.searchsorted(upto, ends(places), side="right")]] for ends in (np.floor, np.ceil))
+        p50, p99 = low + (high - low) * (places - np.floor(places))
+        mean = float((values * alike).sum() / upto[-1])
+        return {"mean": mean, "p50": float(p50), "p99": float(p99), "max": float(values.max())}
+
+    @property
+    def count(self) -> int:
+        """How many results have left."""
+        return sum(query.count for query in self.queries)
+
+
+def _runs(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Values each once where many in a row are alike, as those of one batch mostly are, and how many each time."""
+    if values.strides == (0,):
+        return values[:1], np.array([len(values)])
+    starts = np.flatnonzero(np.diff(values, prepend=np.nan))
+    return values[starts], np.diff(starts, append=len(values))
 
 
 def _column(values: list[float]) -> NDArray[np.float64]:
@@ -153,10 +175,10 @@ class QueryResults:
         sinks = [station for station in query.stations if station.sink]
         self.staleness = Staleness(ordered=len(sinks) == 1 and all(len(s.inputs) == 1 for s in plan.stations))
 
-    def add(self, arrived: NDArray[np.float64], left: NDArray[np.float64]) -> None:
-        """Results, in the order they left."""
-        self.count += len(arrived)
-        self.latency_sum += float((left - arrived).sum())
+    def add(self, arrived: NDArray[np.float64], left: NDArray[np.float64], alike: NDArray[np.int64]) -> None:
+        """Results, in the order they left; so many alike of each."""
+        self.count += int(alike.sum())
+        self.latency_sum += float(((left - arrived) * alike).sum())
         self.staleness.add(arrived, left)
 
     def latency_mean(self) -> float | None:

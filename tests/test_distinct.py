@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from strategies import EXACT
 
 from dsms.batch import Batch
-from dsms.operators.distinct import Distinct
-from dsms.operators.presence import Presence
+from dsms.operators.aggregation.distinct import Distinct
+from dsms.operators.aggregation.presence import Presence
 from dsms.schema import Schema
 from dsms.settings import Settings
 

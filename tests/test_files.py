@@ -70,6 +70,7 @@ def rows(text: bytes, tmp_path: Path, schema: Schema = AB, form: str = "csv", **
         (b"b,c,a\nx,9,1\n", [(1, "x")]),
         (b'a,b\n1,"x, ""y""\n z"\n', [(1, 'x, "y"\n z')]),
         (b'a,"b"\n1,""\n,\n"",y\n', [(1, ""), (None, None), (None, "y")]),
+        (b'a,b\n"",', [(None, None)]),
         (b"a,b\n 1 , x \n+2,NULL\n", [(1, " x "), (2, "NULL")]),
         (b'a,b\n1,5" disk\n2,x"\n', [(1, '5" disk'), (2, 'x"')]),
         ("a,b\n1,grün\n".encode(), [(1, "grün")]),

@@ -120,6 +120,8 @@ def _parsed(data: bytes, delimiter: str, layout: Layout, skip: Callable[..., str
     wanted = [str(place) for place in layout.places.values()]
     if not data.strip(b"\r\n"):
         return pa.table({name: pa.array([], pa.binary()) for name in names})
+    if not data.endswith((b"\n", b"\r")):
+        data += b"\n"  # without it pyarrow takes an empty last field for quoted if the one before is
     return csv.read_csv(
         pa.py_buffer(data),
         csv.ReadOptions(use_threads=False, block_size=len(data) + 1, column_names=names),

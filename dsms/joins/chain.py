@@ -61,12 +61,14 @@ class Windows:
             return items.pick(np.flatnonzero(alone))
         if operation.kind == "join":
             which, rows = side.find(operation.on, values, items.orders)
-            joined = items.pick(which)
-            return replace(joined, positions={**joined.positions, **side.sources(rows)})
+            positions = {alias: own[which] for alias, own in items.positions.items()} | side.sources(rows)
+            arrived = np.maximum(items.arrived[which], side.arrived(rows))
+            return Items(items.orders[which], arrived, positions, items.turn)
         items = self._decisive(operation, items)
         values = values_of(self.inputs, items.positions, operation.on)
         which, rows = side.find(operation.on, values, items.orders)
-        return Items(items.orders[which], items.arrived[which], side.sources(rows), -items.turn)
+        arrived = np.maximum(items.arrived[which], side.arrived(rows))
+        return Items(items.orders[which], arrived, side.sources(rows), -items.turn)
 
     def _decisive(self, operation: Operation, items: Items) -> Items:
         """Of what takes away: the items before and after which nothing equal is there in their own window.

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from dsms.joins.keys import CODE_BITS, Ints
+from dsms.joins.search import places
 
-OFFSET_BITS = 63 - CODE_BITS
+OFFSET_BITS = 62 - CODE_BITS  # one is left for searching
 SPAN = 2**OFFSET_BITS  # positions in a run, and keys looked up at once
 OFFSETS = SPAN - 1
 NOTHING = np.zeros(0, dtype=np.int64)
@@ -24,7 +25,7 @@ class _Run:
 
     def first(self, wanted: Ints, positions: Ints) -> Ints:
         """Where the entries of keys begin that are at or after a position; `wanted` are codes, shifted."""
-        return np.searchsorted(self.entries, wanted + np.clip(positions - self.base, 0, self.end - self.base))
+        return places(self.entries, wanted + np.minimum(np.maximum(positions - self.base, 0), self.end - self.base))
 
 
 class Index:

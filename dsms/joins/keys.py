@@ -15,7 +15,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 Kind = Literal["whole", "real", "text"]
 
-CODE_BITS = 39
+CODE_BITS = 38
 CODES = 2**CODE_BITS  # a whole number from 0 up to this is its own code
 KINDS: dict[str, Kind] = {
     "int64": "whole", "timestamp": "whole", "bool": "whole", "float64": "real", "string": "text",
@@ -49,7 +49,7 @@ def plain(column: Column, kind: Kind) -> Column:
 
 
 def codes(columns: Sequence[Column], rows: int) -> tuple[Ints, bool]:
-    """A code below 2**39 for each row, equal for equal rows; and whether different rows have different ones."""
+    """A code below 2**38 for each row, equal for equal rows; and whether different rows have different ones."""
     if not columns:
         return np.zeros(rows, dtype=np.int64), True
     if len(columns) == 1 and columns[0].dtype != object:

@@ -11,6 +11,7 @@ from dsms.joins.buffer import LEAST, Buffer
 from dsms.joins.events import NEVER
 from dsms.joins.index import OFFSET_BITS, Index
 from dsms.joins.keys import Ints, Mask
+from dsms.joins.search import places
 from dsms.slots import Slots
 
 BORN = ".born"  # the order of a row's coming; no column of a schema has a dot
@@ -54,7 +55,7 @@ class Mortals:
 
     def span(self, orders: Ints) -> tuple[Ints, Ints]:
         """Positions between which lie the rows that are there at these moments."""
-        return np.full_like(orders, self.rows.start), self.rows.start + np.searchsorted(self.rows[BORN], orders)
+        return np.full_like(orders, self.rows.start), self.rows.start + places(self.rows[BORN], orders)
 
     def crowded(self) -> bool:
         """Whether it is time to let go the rows that have gone."""

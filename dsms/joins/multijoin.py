@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import chain, combinations
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
 from dsms.batch import Batch
-from dsms.dataflow import Expression, Stream, intermediates
-from dsms.dataflow.translate import NotStoredError, Plan, orders, translate
-from dsms.errors import PlanError
+from dsms.dataflow import Expression, Operation, Plan, Stream, intermediates, orders
+from dsms.joins.adapt import Adviser, Scales
 from dsms.joins.chain import Items, Windows
 from dsms.joins.events import horizon, instants, signs
 from dsms.joins.inputs import Input, pure, shown, sides_of
+from dsms.joins.keys import Ints
 from dsms.joins.output import Emit, gathered, joined, merged, nothing
 from dsms.joins.relation import RelationSide
 from dsms.joins.results import ResultSide
@@ -24,6 +23,13 @@ from dsms.joins.sides import FifoSide
 from dsms.operators.base import ROW_COST, Aside, Operator
 from dsms.operators.pending import BEGINNING, Complete, Pending
 from dsms.settings import Settings
+
+BLOCKS = 32  # calls with rows, between two decisions on the plan
+
+
+def unmetered() -> float | None:
+    """Nobody tells the time."""
+    return None
 
 
 @dataclass(eq=False)
@@ -41,6 +47,9 @@ class MultiJoin(Operator):
     emit: Emit = "both"  # results that come, that go, or both
     keep: tuple[str, ...] | None = None  # the results inside the expression that get a window; None: as it turns out
     plan: Plan = field(default=(), init=False)
+    changes: list[str] = field(default_factory=list, init=False)  # of the plan, and what each saves
+    meter: Callable[[], float | None] = field(default=unmetered, repr=False)  # time so far; None: unknown
+    _results: dict[str, ResultSide] = field(default_factory=dict, init=False, repr=False)
     timed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -67,6 +76,8 @@ class MultiJoin(Operator):
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
         complete = self._pending.add(batch, port)
+        if not self._going and not any(complete.rows):
+            return self._empty(batch, complete)
         before = horizon(complete.upto)
         for number, rows in enumerate(complete.rows):
             if rows is not None:
@@ -75,6 +86,8 @@ class MultiJoin(Operator):
         through = self._through(before, latest)
         output = self._output(through, batch, complete)
         self._release(before)
+        self._before = before
+        self._reconsider(complete.upto)
         return output
 
     def _begin(self) -> None:
@@ -85,8 +98,35 @@ class MultiJoin(Operator):
         self._pure = pure(self.expression)
         self._going = self.emit != "births" or not self._pure  # whether it matters what goes
         self._nothing = nothing(inputs, self.columns)
-        self.plan = translate(self.expression, self.keep) if self.keep is not None else _least(self.expression)
-        self._results = self._windows_between(self.plan, horizon(BEGINNING))
+        self._scales = Scales(self.expression, inputs)
+        self._adviser = Adviser(self.expression, self.keep)
+        self._blocks = 0
+        self._before = horizon(BEGINNING)
+        self._results = {}
+        self.changes = []
+        self.follow(self._adviser.first())
+
+    def follow(self, plan: Plan) -> None:
+        """Go by another plan from now on: new windows between are filled, those no longer used forgotten."""
+        self.plan = plan
+        for window in self._results:
+            del self._windows.sides[window]
+        for side in self._windows.inputs.values():
+            side.forget()
+        self._results = self._windows_between(plan, self._before)
+
+    def _reconsider(self, upto: int) -> None:
+        """Now and then, whether another plan is better."""
+        self._blocks += 1
+        if len(self.expression.streams) < 3 or self._blocks % BLOCKS:
+            return
+        rates = self._scales.rates(upto)
+        if any(rates.values()):
+            found = self._adviser.better(self.plan, self._scales.estimate(), rates)
+            if found:
+                self.changes.append(found[1])
+                self.follow(found[0])
+            self._scales.fade()
 
     def _windows_between(self, plan: Plan, before: int) -> dict[str, ResultSide]:
         """Windows for the results that a plan stores, the innermost first, as of a moment."""
@@ -124,6 +164,8 @@ class MultiJoin(Operator):
     def _through(self, before: int, latest: float) -> list[Items]:
         """What the operations make of everything that comes and goes before a moment."""
         going = {side.layout.alias: self._events(side, before, latest) for side in self._ports}
+        for alias, items in going.items():
+            self._scales.count(alias, len(items))
         steps = {flow.stream: iter(flow.operations[1:]) for flow in self.plan if flow.stream in going}
         stops = {flow.stream: {op.window for op in flow.operations if op.kind == "record"} for flow in self.plan}
         for window in [*self._results, "w_out"]:
@@ -135,7 +177,7 @@ class MultiJoin(Operator):
                     if operation.kind == "record":
                         break
                     if len(going[stream]):
-                        going[stream] = self._windows.after(operation, going[stream])
+                        going[stream] = self._weighed(operation, going[stream])
                 arrived.append(going[stream])
             some = [items for items in arrived if len(items)]
             if window == "w_out":
@@ -143,6 +185,14 @@ class MultiJoin(Operator):
             if some:
                 self._store(self._results[window], some)
         return []
+
+    def _weighed(self, operation: Operation, items: Items) -> Items:
+        begun = self.meter()
+        result = self._windows.after(operation, items)
+        done = self.meter()
+        seconds = None if begun is None or done is None else done - begun
+        self._scales.weigh(operation, len(items), len(result), seconds)
+        return result
 
     def _events(self, side: FifoSide | RelationSide, before: int, latest: float) -> Items:
         """Rows of an input that come or go."""
@@ -162,23 +212,26 @@ class MultiJoin(Operator):
         side.record(items.orders[order], sign[order], {alias: rows[order] for alias, rows in items.positions.items()})
 
     def _output(self, through: Sequence[Items], batch: Batch, complete: Complete) -> Batch:
-        seq = int(np.max(batch.seq)) if np.size(batch.seq) else 0
-        empty = Batch(self._nothing, 0, seq=seq, upto=complete.upto, ended=complete.ended)
+        empty = self._empty(batch, complete)
         if not through:
             return empty
         turned, items = merged(through, not self._pure)
-        sign = signs(turned)
         if self.emit != "both" and (not self._pure or self.emit == "deaths"):
-            wanted = np.flatnonzero(sign == (1 if self.emit == "births" else -1))
-            turned, items, sign = turned[wanted], items.pick(wanted), sign[wanted]
+            wanted = np.flatnonzero(signs(turned) == (1 if self.emit == "births" else -1))
+            turned, items = turned[wanted], items.pick(wanted)
         if not len(items):
             return empty
-        rows = gathered(self._windows.inputs, self.columns, turned, items)
-        one_sign = int(sign[0]) if np.all(sign == sign[0]) else sign
-        return Batch(
-            rows.columns, len(items), ts=instants(turned), arrived=rows.arrived, sign=one_sign, seq=seq,
-            upto=complete.upto, ended=complete.ended,
-        )  # fmt: skip
+        columns = gathered(self._windows.inputs, self.columns, items)
+        sign: int | Ints = 1 if self.emit == "births" else -1
+        if self.emit == "both":
+            each = signs(turned)
+            sign = each if np.any(each != each[0]) else int(each[0])
+        ts, arrived = instants(turned), items.arrived
+        return replace(empty, columns=columns, rows=len(items), ts=ts, arrived=arrived, sign=sign)
+
+    def _empty(self, batch: Batch, complete: Complete) -> Batch:
+        seq = int(np.max(batch.seq)) if np.size(batch.seq) else 0
+        return Batch(self._nothing, 0, seq=seq, upto=complete.upto, ended=complete.ended)
 
     def _release(self, before: int) -> None:
         """Let go what nobody can see any more."""
@@ -203,14 +256,3 @@ def _parts(expression: Expression) -> list[Expression]:
         return []
     inside = [*_parts(expression.left), *_parts(expression.right)]
     return [*inside, *(part for part in (expression.left, expression.right) if not isinstance(part, Stream))]
-
-
-def _least(expression: Expression) -> Plan:
-    """The plan that stores the fewest results."""
-    inside = intermediates(expression)
-    for stored in chain.from_iterable(combinations(inside, count) for count in range(len(inside) + 1)):
-        try:
-            return translate(expression, stored)
-        except NotStoredError:
-            continue
-    raise PlanError(f"no plan for {expression}")

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
 from dsms.batch import NULLS, Column
 from dsms.joins.chain import Items
-from dsms.joins.events import COMES, Floats, instants, signs
+from dsms.joins.events import COMES, instants, signs
 from dsms.joins.keys import Ints
-from dsms.joins.sides import ARRIVED, InputSide
+from dsms.joins.sides import InputSide
 from dsms.schema import DTYPES
 
 Emit = Literal["both", "births", "deaths"]
-
-
-class Output(NamedTuple):
-    """Rows, as a batch has them."""
-
-    columns: dict[str, Column]
-    orders: Ints  # that of the event, but of coming or going as the row does
-    arrived: Floats
 
 
 def merged(parts: Sequence[Items], net: bool) -> tuple[Ints, Items]:
@@ -52,19 +44,15 @@ def joined(parts: Sequence[Items]) -> Items:
     return Items(orders, np.concatenate([part.arrived for part in parts]), positions)
 
 
-def gathered(inputs: Mapping[str, InputSide], columns: Sequence[str], turned: Ints, items: Items) -> Output:
-    """The columns of items, and when the last of what each is made of arrived."""
-    values: dict[str, Column] = {}
-    for qualified in columns:
-        alias, _, name = qualified.partition(".")
-        rows = inputs[alias].rows
-        values[qualified] = rows.take(name, items.positions[alias])
-        if name + NULLS in rows and (nulls := rows.take(name + NULLS, items.positions[alias])).any():
-            values[qualified + NULLS] = nulls
-    arrived = items.arrived
+def gathered(inputs: Mapping[str, InputSide], columns: Sequence[str], items: Items) -> dict[str, Column]:
+    """The columns of items."""
+    found: dict[str, Column] = {}
     for alias, positions in items.positions.items():
-        arrived = np.maximum(arrived, inputs[alias].rows.take(ARRIVED, positions))
-    return Output(values, turned, arrived)
+        names = [name for of, _, name in (qualified.partition(".") for qualified in columns) if of == alias]
+        taken = inputs[alias].rows.takes(names, positions)
+        found |= {f"{alias}.{name}": values for name, values in taken.items()}
+    nulls = {name + NULLS: found[name + NULLS] for name in columns if name + NULLS in found}
+    return {name: found[name] for name in columns} | {name: is_null for name, is_null in nulls.items() if is_null.any()}
 
 
 def nothing(inputs: Mapping[str, InputSide], columns: Sequence[str]) -> dict[str, Column]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from dsms.batch import Column
 from dsms.joins.buffer import LEAST
-from dsms.joins.events import NEVER
+from dsms.joins.events import NEVER, Floats
 from dsms.joins.keys import Ints, Mask, Values
 from dsms.joins.mortal import BORN, DIED, SLOT, Mortals
 from dsms.joins.sides import InputSide, Side
@@ -60,6 +60,12 @@ class ResultSide(Side):
 
     def values(self, on: tuple[str, ...], rows: Ints) -> Values:
         return values_of(self.inputs, self.sources(rows), on)
+
+    def arrived(self, rows: Ints) -> Floats:
+        latest: Floats = np.max(
+            [side.arrived(self.rows.take(alias, rows)) for alias, side in self.inputs.items()], axis=0
+        )
+        return latest
 
     def sources(self, rows: Ints) -> dict[str, Ints]:
         return {alias: self.rows.take(alias, rows) for alias in self.inputs}

@@ -15,6 +15,7 @@ from dsms.joins.events import COMES, INSTANT, Events, Floats
 from dsms.joins.index import Index
 from dsms.joins.keys import Ints, Kind, Mask, Values, codes, plain
 from dsms.joins.mortal import BORN
+from dsms.joins.search import places
 from dsms.schema import DTYPES, Schema
 
 ARRIVED = ".arrived"
@@ -77,6 +78,10 @@ class Side(ABC):
         """What rows are compared by."""
 
     @abstractmethod
+    def arrived(self, rows: Ints) -> Floats:
+        """When the last of what rows are made of arrived."""
+
+    @abstractmethod
     def sources(self, rows: Ints) -> dict[str, Ints]:
         """The rows of inputs that these rows are made of, by alias."""
 
@@ -119,6 +124,9 @@ class InputSide(Side):
                 missing = self.rows.take(name + NULLS, rows)
                 nulls = missing if nulls is None else nulls | missing
         return Values(columns, nulls)
+
+    def arrived(self, rows: Ints) -> Floats:
+        return self.rows.take(ARRIVED, rows)
 
     def sources(self, rows: Ints) -> dict[str, Ints]:
         return {self.layout.alias: rows}
@@ -179,7 +187,7 @@ class FifoSide(InputSide):
 
     def span(self, orders: Ints) -> tuple[Ints, Ints]:
         low = self.low(orders)
-        return low, np.maximum(low, self.rows.start + np.searchsorted(self.rows[BORN], orders))
+        return low, np.maximum(low, self.rows.start + places(self.rows[BORN], orders))
 
     def low(self, orders: Ints) -> Ints:
         """The position of the oldest row that is there at these moments."""
@@ -187,8 +195,8 @@ class FifoSide(InputSide):
         if self.window.kind == "unbounded":
             return np.full_like(orders, self.rows.start)
         if self.window.kind == "range":
-            return self.rows.start + np.searchsorted(born, orders - self._lasts, side="right")
-        pushed = self.rows.start + np.searchsorted(born, orders + COMES, side="right")
+            return self.rows.start + places(born, orders - self._lasts, after=True)
+        pushed = self.rows.start + places(born, orders + COMES, after=True)
         return np.maximum(pushed - self.window.length, self.rows.start)
 
     def there(self, which: Ints, rows: Ints, orders: Ints) -> Mask | None:

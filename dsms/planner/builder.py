@@ -28,11 +28,11 @@ from dsms.errors import PlanError
 from dsms.expressions.user import UserFunction
 from dsms.joins import Input, MultiJoin
 from dsms.operators import Function, Operator
-from dsms.operators.aggregate import Aggregate as Grouping
+from dsms.operators.aggregation.aggregate import Aggregate as Grouping
+from dsms.operators.aggregation.distinct import Distinct as Once
 from dsms.operators.arrange import Arrange
 from dsms.operators.base import ROW_COST
 from dsms.operators.changes import Changes
-from dsms.operators.distinct import Distinct as Once
 from dsms.operators.pipe import Keep, Make, Pipe
 from dsms.operators.recorder import Recorder
 from dsms.operators.union import Union as Merged
@@ -124,7 +124,9 @@ class Builder:
             case Distinct(of):
                 return "distinct", Once(schema=of.schema)
             case Aggregate(of, keys, aggregations, _, every):
-                return "group", Grouping(schema=of.schema, keys=keys, aggregations=aggregations, every=every)
+                return "group", Grouping(
+                    schema=of.schema, keys=keys, aggregations=aggregations, every=every, appends=of.appends
+                )
             case ToStream(of, kind):
                 return kind, Changes(kind=kind, schema=of.schema)
             case Union(inputs=parts):

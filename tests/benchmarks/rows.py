@@ -76,7 +76,7 @@ def _ours(bids: Columns, condition: Condition, queries: int) -> float:
         engine.finish(engine.clock.now())
 
     seconds, _ = timed(work)
-    done = engine.admitted, turns.count, len(results.latencies)
+    done = engine.admitted, turns.count, results.count
     assert done == (BATCHES * ROWS, BATCHES * queries, BATCHES * queries * condition(bids).sum())
     return seconds / BATCHES / queries
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dsms.batch import NULLS
-from dsms.operators.block import Block, Flips
-from dsms.operators.cells import Kept
-from dsms.operators.presence import Presence
+from dsms.operators.aggregation.block import Block, Flips
+from dsms.operators.aggregation.cells import Kept
+from dsms.operators.aggregation.presence import Presence
 from dsms.slots import Nullable, Slots
 
 

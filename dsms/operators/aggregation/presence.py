@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dsms.operators.cells import Cells, Kept
+from dsms.operators.aggregation.cells import Cells, Kept
 from dsms.slots import Numbers
 
 
@@ -31,12 +31,7 @@ class Course(NamedTuple):
 
 
 class Presence:
-    """Running counts of signed events by slot; the events of one slot at one instant are one net change.
-
-    >>> course = Presence().follow(np.array([7, 7, 7]), np.array([1, 2, 2]), np.array([1, 1, -1]))
-    >>> course.cells.ts.tolist(), course.after.tolist(), course.flips.tolist()
-    ([1, 2], [1, 1], [1, 0])
-    """
+    """Running counts of signed events by slot; the events of one slot at one instant are one net change."""
 
     def __init__(self) -> None:
         self._counts = Kept()

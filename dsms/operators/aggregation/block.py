@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dsms.batch import NULLS, Batch
-from dsms.operators.cells import Cells
+from dsms.operators.aggregation.cells import Cells
 from dsms.slots import Numbers
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsms.batch import Column
-from dsms.operators.block import Block
-from dsms.operators.cells import Cells, Kept
+from dsms.operators.aggregation.block import Block
+from dsms.operators.aggregation.cells import Cells, Kept
 from dsms.slots import Nullable, Numbers
 
 LONG = 64  # cells: a longer run is added up by itself, shorter ones side by side

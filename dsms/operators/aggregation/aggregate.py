@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from dsms.algebra import Aggregation
 from dsms.batch import Batch, Column
 from dsms.errors import PlanError, existing
+from dsms.operators.aggregation.block import Block
+from dsms.operators.aggregation.cells import Cells, Kept
+from dsms.operators.aggregation.extremes import Extreme, Record
+from dsms.operators.aggregation.members import DistinctCount, Members
+from dsms.operators.aggregation.presence import Presence
+from dsms.operators.aggregation.sums import BeyondError, Count, FloatSum, IntegerSum
 from dsms.operators.base import ROW_COST, Operator
-from dsms.operators.block import Block
-from dsms.operators.cells import Cells, Kept
-from dsms.operators.extremes import Extreme, Record
-from dsms.operators.members import DistinctCount, Members
 from dsms.operators.pending import BEGINNING, Pending
-from dsms.operators.presence import Presence
-from dsms.operators.sums import BeyondError, Count, FloatSum, IntegerSum
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 from dsms.slots import Nullable, Slots, columned, nullable, plain
@@ -48,8 +48,8 @@ class Shown:
         never = nulls is None
         nulls = np.zeros(len(values), dtype=bool) if nulls is None else nulls
         values = plain(values, nulls)
-        old = self._values.before(block.cells, values)
         gone = nulls if never else ~self._full.before(block.cells, ~nulls)
+        old = plain(self._values.before(block.cells, values), gone)
         differs = values != old
         if values.dtype.kind == "f":
             differs &= ~(np.isnan(values) & np.isnan(old))
@@ -82,6 +82,8 @@ class Aggregate(Operator):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for key in self.keys:
+            self.schema[key]  # refuses what is no column
         members = {a.column: Members(a.column) for a in self.aggregations if a.column is not None}
         for aggregation in self.aggregations:
             accumulator, dtype = _accumulator(aggregation, self.schema, members, self.appends)
@@ -105,8 +107,10 @@ class Aggregate(Operator):
         """The row without keys when there are no rows: counts are 0, all else is null."""
         self._begun = True
         counts = [aggregation.function.startswith("count") for aggregation in self.aggregations]
-        columns = [(np.zeros(1, dtype=s.dtype), np.array([not c])) for s, c in zip(self._shown, counts, strict=True)]
-        named = columned([aggregation.name for aggregation in self.aggregations], columns)
+        nulls = [np.array([not count]) for count in counts]
+        values = [plain(np.zeros(1, dtype=s.dtype), null) for s, null in zip(self._shown, nulls, strict=True)]
+        names = [aggregation.name for aggregation in self.aggregations]
+        named = columned(names, list(zip(values, nulls, strict=True)))
         return Batch(named, 1, ts=ts, arrived=float(np.max(batch.arrived, initial=0.0)))
 
     def _changes(self, rows: Batch) -> Batch:

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from dsms.batch import Batch
+from dsms.operators.aggregation.presence import Presence
 from dsms.operators.base import ROW_COST, Operator
 from dsms.operators.pending import Pending
-from dsms.operators.presence import Presence
 from dsms.schema import Schema
 from dsms.settings import Settings
 from dsms.slots import Slots, columned, nullable

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dsms.batch import Column
-from dsms.operators.block import Block, Flips
-from dsms.operators.cells import Cells, Kept, order_of
-from dsms.operators.members import Members
+from dsms.operators.aggregation.block import Block, Flips
+from dsms.operators.aggregation.cells import Cells, Kept, order_of
+from dsms.operators.aggregation.members import Members
 from dsms.slots import Nullable, Numbers, nullable, plain
 
 NONE = np.iinfo(np.int64).max  # the rank of no value at all
