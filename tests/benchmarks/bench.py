@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from benchmarks.against import against
 from benchmarks.freshness import freshness
 from benchmarks.held import held
+from benchmarks.predicted import predicted
 from benchmarks.queries import queries
 from benchmarks.report import Row, table
 from benchmarks.rows import rows
@@ -19,8 +20,14 @@ from benchmarks.shape import shape
 from benchmarks.turns import turns
 from rich.console import Console
 
-
-SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {"turns": turns, "shape": shape, "rows": rows, "queries": queries, "held": held}
+SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
+    "turns": turns,
+    "shape": shape,
+    "rows": rows,
+    "queries": queries,
+    "held": held,
+    "predicted": predicted,
+}
 
 
 def main(*wanted: str) -> None:

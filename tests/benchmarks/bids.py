@@ -77,6 +77,11 @@ class Count:
         self.rows += len(next(iter(columns.values())))
 
 
+def load_for(query: str, rows: int, batch: int) -> Load:
+    """What a query reads: so many rows in all."""
+    return {"qj": two_streams, "mq": many_streams}.get(query[:2], one_stream)(rows, batch)
+
+
 def one_stream(rows: int, batch: int) -> Load:
     return Load({"bids": _batches(bids(rows, SEED, 1), batch)})
 

@@ -1,4 +1,4 @@
-"""The queries in Bytewax: one event at a time as its guide shows, and carrying batches of columns as an expert would."""
+"""The queries in Bytewax: one event at a time as its guide shows, and in batches of columns as an expert would."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from benchmarks.bids import BELOW, WINDOW, Columns, Load, Take, Wanted, many_queries
+from benchmarks.bids import BELOW, WINDOW, Columns, Load, Take, Tally, Wanted, many_queries
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
@@ -183,3 +183,16 @@ def answered(batch: Columns, wanted: Wanted) -> Columns:
     kept = np.flatnonzero(holds)
     price = batch["price"].take(kept) * wanted.factor
     return {"auction": batch["auction"].take(kept), "bidder": batch["bidder"].take(kept), "price": price}
+
+
+QUERIES: dict[str, Callable[[Load, Take], None]] = {
+    "q0": q0, "q1": q1, "q2": q2, "fc": fc, "qa": qa, "qj": qj, "mq": mq,
+    "qa small keys": qa_small, "qj small keys": qj_small,
+}  # fmt: skip
+
+
+def answer(query: str, load: Load) -> Tally:
+    """All that a query answers, added up."""
+    tally = Tally()
+    QUERIES[query](load, tally.take)
+    return tally

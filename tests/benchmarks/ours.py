@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.bids import Columns, Load, Take, many_queries
+from benchmarks.bids import Columns, Load, Take, Tally, many_queries
 
 from dsms.batch import Batch
 from dsms.clock import WallClock
@@ -73,6 +73,15 @@ def ready(query: str, load: Load, take: Take) -> tuple[Engine, Callable[[], None
         engine.finish(engine.clock.now())
 
     return engine, work
+
+
+def answer(query: str, load: Load) -> Tally:
+    """All that a query answers, added up."""
+    tally = Tally()
+    engine, work = ready(query, load, tally.take)
+    work()
+    assert engine.admitted >= load.rows  # the end of a stream counts as one
+    return tally
 
 
 def _batch(columns: Columns) -> Batch:

@@ -7,16 +7,12 @@ from functools import partial
 from typing import NamedTuple
 
 from benchmarks import bytewax_peer, numpy_peer, ours
-from benchmarks.bids import Count, Load, Take, Tally, many_streams, one_stream, two_streams
+from benchmarks.bids import Count, Load, Take, Tally, load_for
 from benchmarks.report import Row
 from benchmarks.timing import Contender, Times, interleaved, timed
 
 ROWS, BATCH, REPETITIONS = 1_000_000, 10_000, 5
 FEW, FEWER = {"qj": 50_000, "mq": 50_000}, 100_000
-NUMPY: dict[str, Callable[[Load, Take], None]] = {
-    "q0": numpy_peer.q0, "q1": numpy_peer.q1, "q2": numpy_peer.q2, "fc": numpy_peer.fc, "qa": numpy_peer.qa,
-    "qj": numpy_peer.qj, "mq": numpy_peer.mq, "qa small keys": numpy_peer.qa_small, "qj small keys": numpy_peer.qj_small,
-}  # fmt: skip
 
 
 class Beside(NamedTuple):
@@ -83,34 +79,15 @@ def compared(case: Case) -> Iterator[Row]:
         )
 
 
-def load_for(query: str, rows: int, batch: int) -> Load:
-    return {"qj": two_streams, "mq": many_streams}.get(query[:2], one_stream)(rows, batch)
-
-
-def answer(query: str, load: Load) -> Tally:
-    """What numpy answers."""
-    tally = Tally()
-    NUMPY[query[:2]](load, tally.take)
-    return tally
-
-
-def our_answer(query: str, load: Load) -> Tally:
-    tally = Tally()
-    engine, work = ours.ready(query, load, tally.take)
-    work()
-    assert engine.admitted >= load.rows  # the end of a stream counts as one
-    return tally
-
-
 def _checked(query: str, load: Load, found: Tally) -> int:
     """How many results there are; `found` is as it should be."""
-    wanted = answer(query, load)
+    wanted = numpy_peer.answer(query[:2], load)
     assert (found.rows, found.total) == (wanted.rows, wanted.total), f"{query}: {found} found, {wanted} wanted"
     return wanted.rows
 
 
 def _ours(query: str, load: Load) -> Contender:
-    results = _checked(query, load, our_answer(query, load))
+    results = _checked(query, load, ours.answer(query, load))
 
     def contend() -> float:
         count = Count()
@@ -123,7 +100,7 @@ def _ours(query: str, load: Load) -> Contender:
 
 
 def _numpy(query: str, load: Load) -> Contender:
-    return _taking(query, load, lambda take: partial(NUMPY[query], load, take))
+    return _taking(query, load, lambda take: partial(numpy_peer.QUERIES[query], load, take))
 
 
 def _batched(query: str, load: Load) -> Contender:
