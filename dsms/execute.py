@@ -18,6 +18,7 @@ from dsms.engine import Engine
 from dsms.errors import PlanError
 from dsms.feed import Feed
 from dsms.files import DeadLetters, Sink, Source, sink_from, source_from
+from dsms.files.rejected import Reject, Rejected
 from dsms.measures import Memory, Results, Turns
 from dsms.operators import Aside
 from dsms.plan import Plan, Query
@@ -75,7 +76,8 @@ def execute(
     done = Execution(policy)
     with ExitStack() as stack:
         letters = stack.enter_context(DeadLetters(dead_letters or _beside(plan)))
-        feed = _feed(plan, sources or {}, rows, letters)
+        rejected = letters.rejected if plan.settings.on_error == "dead-letter" else None
+        feed = feed_of(plan, sources or {}, rows, rejected)
         outlets = _outlets(plan, sinks or {}, stack)
         memory, turns, results = Memory(), Turns(), Results(plan)
 
@@ -116,13 +118,15 @@ def _drive(engine: Engine, feed: Feed, done: Execution, progress: Progress | Non
     engine.run()
 
 
-def _feed(plan: Plan, given: Mapping[str, Any], rows: int, letters: DeadLetters) -> Feed:
+def feed_of(plan: Plan, given: Mapping[str, Any], rows: int, rejected: Callable[[str, Rejected], None] | None) -> Feed:
+    """The batches of all sources of a plan; rows that cannot be read are handed on, or end the run."""
     sources: dict[str, Any] = {}
     for stream in plan.streams:
         if stream.name in given:
             sources[stream.name] = given[stream.name]
         elif stream.source is not None and stream.schema is not None:
-            sources[stream.name] = _source(plan, stream.name, stream.source, stream.schema, rows, letters)
+            reject = None if rejected is None else partial(rejected, stream.name)
+            sources[stream.name] = _source(plan, stream.name, stream.source, stream.schema, rows, reject)
         elif stream.consumers:
             raise PlanError(
                 'no source: `source = { csv = "rows.csv" }`, or jsonl, or parquet, is wanted',
@@ -132,8 +136,7 @@ def _feed(plan: Plan, given: Mapping[str, Any], rows: int, letters: DeadLetters)
     return Feed(sources, {stream.name: stream.timestamp for stream in plan.streams})
 
 
-def _source(plan: Plan, name: str, table: Any, schema: Any, rows: int, letters: DeadLetters) -> Source:
-    rejected = partial(letters.rejected, name) if plan.settings.on_error == "dead-letter" else None
+def _source(plan: Plan, name: str, table: Any, schema: Schema, rows: int, rejected: Reject | None) -> Source:
     try:
         return source_from(table, schema, plan.folder, rejected, rows)
     except PlanError as error:

@@ -2,6 +2,10 @@
 
 A path's chart is the time spent on what is left of one tuple against the bytes that are left of it; its lower envelope
 cuts the path into Chain's segments, each with a slope, and a delta: how far the actual chart gets above it.
+
+With --dataflow, of queries on rows: per query and stream the operations that a row goes through, the time T that takes
+(block: an operation starts when the one before is done; item: as soon as there is a row for it), what was changed in
+the query and what that saves, and how many dashed edges the scheduling graph has with a row of each stream pending.
 """
 
 from __future__ import annotations
@@ -12,15 +16,24 @@ import json
 from dsms.advice import figures
 from dsms.advice.explain import Explanation, explain
 from dsms.advice.reasons import PathChart
-from dsms.cli.arguments import plan_and_policy
+from dsms.cli.arguments import plan_and_policy, several
 from dsms.cli.tables import cell, figure, input_names, show, table
 from dsms.errors import PolicyError
 
 MOST = 24  # charts as text
+SAMPLE = 100_000
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    plan_and_policy(parser, "a scheduling policy", required=True)
+    plan_and_policy(parser, "a scheduling policy; not with --dataflow")
+    parser.add_argument("--dataflow", action="store_true", help="show queries on rows as dataflow expressions")
+    parser.add_argument(
+        "--sample",
+        type=several,
+        metavar="N",
+        default=SAMPLE,
+        help=f"with --dataflow: rows of the plan's sources to measure operations by (default: {SAMPLE:,})",
+    )
     parser.add_argument(
         "--backlog",
         metavar="NAME=COUNT,…",
@@ -32,6 +45,10 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
+    if given.dataflow:
+        return _run_dataflow(given)
+    if not given.policy:
+        raise PolicyError("explain shows how a policy sees the plan: give one as --policy NAME, or --dataflow")
     if len(given.policy) > 1:
         raise PolicyError(f"explain shows how one policy sees the plan: give one --policy, not {len(given.policy)}")
     if given.plot is not None:
@@ -48,6 +65,36 @@ def run(given: argparse.Namespace) -> int:
     if len(found.charts) > MOST:
         print(f"and {len(found.charts) - MOST} more paths")
     return 0
+
+
+def _run_dataflow(given: argparse.Namespace) -> int:
+    from dsms.advice.dataflows import dataflows  # it reads files, and pyarrow takes its time
+
+    if given.policy or given.backlog or given.plot:
+        raise PolicyError("--dataflow shows what queries do, whoever decides: no --policy, --backlog or --plot with it")
+    found = dataflows(given.plan, sample=given.sample)
+    if given.json:
+        print(json.dumps(found.to_json(), allow_nan=False))
+        return 0
+    measured = f"measured on {found.rows:,} rows" if found.rows else "as declared: there are no rows to measure by"
+    print(f"{found.plan}: order {found.order}; times {measured}")
+    for query in found.queries:
+        print(f"\n{query.query}")
+        for line in query.lines:
+            print(f"  {line.expression}")
+            print(f"    T = {seconds(line.block)} in block mode, {seconds(line.item)} in item mode")
+        for change in query.changes:
+            print(f"  changed: {change}")
+        if query.edges is not None:
+            print(f"  dashed edges: {query.edges[1]} with timestamps, {query.edges[0]} without")
+    return 0
+
+
+def seconds(time: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if time >= size:
+            return f"{time / size:.3g} {unit}"
+    return f"{time / 1e-9:.3g} ns"
 
 
 def _show_segments(plan: str, found: Explanation, backlog: str | None) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from dsms.dataflow import Operation
 from dsms.joins.events import Events, Floats, signs
-from dsms.joins.keys import Ints
+from dsms.joins.keys import Ints, Values
 from dsms.joins.results import values_of
 from dsms.joins.sides import InputSide, Side
 from dsms.slots import Slots
@@ -23,6 +23,7 @@ class Items:
     arrived: Floats
     positions: Mapping[str, Ints]  # by alias
     turn: int = 1  # -1: it does the opposite of what the event did, as it takes away
+    until: Ints | None = None  # ahead of time: when the first of its rows goes; `orders` are when the last came
 
     @classmethod
     def of(cls, alias: str, events: Events) -> Items:
@@ -40,7 +41,8 @@ class Items:
     def pick(self, which: Ints) -> Items:
         """Some of them, or some several times."""
         positions = {alias: rows[which] for alias, rows in self.positions.items()}
-        return replace(self, orders=self.orders[which], arrived=self.arrived[which], positions=positions)
+        until = None if self.until is None else self.until[which]
+        return Items(self.orders[which], self.arrived[which], positions, self.turn, until)
 
 
 class Windows:
@@ -59,6 +61,8 @@ class Windows:
             alone = np.ones(len(items), dtype=bool)
             alone[which] = False
             return items.pick(np.flatnonzero(alone))
+        if items.until is not None:
+            return self._overlapping(operation, items, values, items.until)
         if operation.kind == "join":
             which, rows = side.find(operation.on, values, items.orders)
             positions = {alias: own[which] for alias, own in items.positions.items()} | side.sources(rows)
@@ -69,6 +73,15 @@ class Windows:
         which, rows = side.find(operation.on, values, items.orders)
         arrived = np.maximum(items.arrived[which], side.arrived(rows))
         return Items(items.orders[which], arrived, side.sources(rows), -items.turn)
+
+    def _overlapping(self, operation: Operation, items: Items, values: Values, until: Ints) -> Items:
+        """A join ahead of time: with all rows, older and younger, that are there at one moment with the item's own."""
+        side = self.inputs[operation.window.removeprefix("w_")]
+        which, rows = side.find(operation.on, values, items.orders, until)
+        born, died = side.lives(rows)
+        positions = {alias: own[which] for alias, own in items.positions.items()} | side.sources(rows)
+        arrived = np.maximum(items.arrived[which], side.arrived(rows))
+        return Items(np.maximum(items.orders[which], born), arrived, positions, until=np.minimum(until[which], died))
 
     def _decisive(self, operation: Operation, items: Items) -> Items:
         """Of what takes away: the items before and after which nothing equal is there in their own window.

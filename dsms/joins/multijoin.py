@@ -10,8 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from dsms.batch import Batch
-from dsms.dataflow import Expression, Operation, Plan, Stream, intermediates, orders
+from dsms.dataflow import Estimate, Expression, Operation, Plan, Stream, intermediates, orders
 from dsms.joins.adapt import Adviser, Scales
+from dsms.joins.ahead import Ahead, check_ahead
 from dsms.joins.chain import Items, Windows
 from dsms.joins.events import horizon, instants, signs
 from dsms.joins.inputs import Input, pure, shown, sides_of
@@ -46,6 +47,7 @@ class MultiJoin(Operator):
     columns: tuple[str, ...] = ()  # of the results, as alias.column
     emit: Emit = "both"  # results that come, that go, or both
     keep: tuple[str, ...] | None = None  # the results inside the expression that get a window; None: as it turns out
+    ahead: float = 0  # rows worked on before their instant is complete: 0 keeps results in order, inf waits for nobody
     plan: Plan = field(default=(), init=False)
     changes: list[str] = field(default_factory=list, init=False)  # of the plan, and what each saves
     meter: Callable[[], float | None] = field(default=unmetered, repr=False)  # time so far; None: unknown
@@ -66,7 +68,21 @@ class MultiJoin(Operator):
     def held(self) -> int:
         """Rows in windows and in wait."""
         inputs = sum(len(side.rows) for side in self._windows.inputs.values())
-        return len(self._pending) + inputs + sum(len(side.rows) for side in self._results.values())
+        waiting = len(self._pending) + (len(self._ahead) if self._ahead is not None else 0)
+        return waiting + inputs + sum(len(side.rows) for side in self._results.values())
+
+    @property
+    def ports(self) -> list[str]:
+        """By port, what its input is called."""
+        return [part.alias for part in self.inputs if part.rows is None]
+
+    def first(self) -> Plan:
+        """The plan it began with: the operations in the order in which the query has them."""
+        return self._adviser.first()
+
+    def estimate(self) -> Estimate:
+        """What its operations cost, as far as it has seen."""
+        return self._scales.estimate()
 
     def deadline(self) -> int | None:
         if not self._going:
@@ -75,6 +91,8 @@ class MultiJoin(Operator):
         return min((ts for ts in due if ts is not None), default=None)
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
+        if self._ahead is not None:
+            return self._early(self._ahead, batch, port)
         complete = self._pending.add(batch, port)
         if not self._going and not any(complete.rows):
             return self._empty(batch, complete)
@@ -82,24 +100,48 @@ class MultiJoin(Operator):
         for number, rows in enumerate(complete.rows):
             if rows is not None:
                 self._record(number, rows)
-        latest = float(np.max(batch.arrived)) if np.size(batch.arrived) else 0.0
-        through = self._through(before, latest)
+        going = {side.layout.alias: self._events(side, before, _latest(batch)) for side in self._ports}
+        return self._done(self._through(going), batch, complete)
+
+    @property
+    def synchronised(self) -> bool:
+        """Whether all that is out so far is what would be out had nothing been worked on ahead of time."""
+        return self._ahead is None or self._ahead.synchronised
+
+    def _early(self, ahead: Ahead, batch: Batch, port: int) -> Batch:
+        """Rows one port after the other, each meeting all that came in before it; what goes does so in order."""
+        turn = ahead.add(batch, port)
+        through: list[Items] = []
+        for number, rows in turn.rows:
+            self._record(number, rows)
+            side = self._ports[number]
+            items = Items.of(side.layout.alias, side.births())
+            until = side.lives(items.positions[side.layout.alias])[1]
+            through += self._through({side.layout.alias: replace(items, until=until)})
+        if self._going:
+            before = horizon(turn.complete.upto)
+            through += self._through({s.layout.alias: self._gone(s, before, _latest(batch)) for s in self._ports})
+        return self._done(through, batch, turn.complete)
+
+    def _done(self, through: Sequence[Items], batch: Batch, complete: Complete) -> Batch:
         output = self._output(through, batch, complete)
-        self._release(before)
-        self._before = before
+        self._before = horizon(complete.upto)
+        self._release(self._before)
         self._reconsider(complete.upto)
         return output
 
     def _begin(self) -> None:
+        check_ahead(self.ahead, self.inputs, self.expression, self.keep)
         inputs = sides_of(self.inputs, self.expression, self.columns)
         self._windows = Windows(inputs)
         self._ports = [side for side in inputs.values() if isinstance(side, FifoSide | RelationSide)]
         self._pending = Pending(len(self._ports))
+        self._ahead = Ahead(len(self._ports), self.ahead) if self.ahead else None
         self._pure = pure(self.expression)
         self._going = self.emit != "births" or not self._pure  # whether it matters what goes
         self._nothing = nothing(inputs, self.columns)
         self._scales = Scales(self.expression, inputs)
-        self._adviser = Adviser(self.expression, self.keep)
+        self._adviser = Adviser(self.expression, () if self.ahead else self.keep)
         self._blocks = 0
         self._before = horizon(BEGINNING)
         self._results = {}
@@ -161,9 +203,8 @@ class MultiJoin(Operator):
             reason = f"{len(lost)} rows of {side.layout.alias!r} taken back that are not there"
             self.asides.append(Aside("error", lost, reason))
 
-    def _through(self, before: int, latest: float) -> list[Items]:
-        """What the operations make of everything that comes and goes before a moment."""
-        going = {side.layout.alias: self._events(side, before, latest) for side in self._ports}
+    def _through(self, going: dict[str, Items]) -> list[Items]:
+        """What the operations make of items that come and go, by stream."""
         for alias, items in going.items():
             self._scales.count(alias, len(items))
         steps = {flow.stream: iter(flow.operations[1:]) for flow in self.plan if flow.stream in going}
@@ -198,12 +239,16 @@ class MultiJoin(Operator):
         """Rows of an input that come or go."""
         items = [Items.of(side.layout.alias, side.births())]
         if self._going:
-            gone = side.deaths(before, latest) if isinstance(side, FifoSide) else side.deaths()
-            items.append(Items.of(side.layout.alias, gone))
+            items.append(self._gone(side, before, latest))
             if self.emit == "deaths" and self._pure and not self._results:
                 return items[1]
         some = [part for part in items if len(part)]
         return joined(some) if len(some) > 1 else some[0] if some else items[0]
+
+    def _gone(self, side: FifoSide | RelationSide, before: int, latest: float) -> Items:
+        """Rows of an input that go."""
+        gone = side.deaths(before, latest) if isinstance(side, FifoSide) else side.deaths()
+        return Items.of(side.layout.alias, gone)
 
     def _store(self, side: ResultSide, parts: Sequence[Items]) -> None:
         items = joined(parts)
@@ -248,6 +293,11 @@ class MultiJoin(Operator):
                 for result in self._results.values():
                     if side.layout.alias in result.inputs:
                         result.moved(side.layout.alias, kept)
+
+
+def _latest(batch: Batch) -> float:
+    """When a batch arrived, or the last of its rows."""
+    return float(np.max(batch.arrived)) if np.size(batch.arrived) else 0.0
 
 
 def _parts(expression: Expression) -> list[Expression]:

@@ -11,11 +11,12 @@ import numpy as np
 from dsms.algebra import Window
 from dsms.batch import NULLS, Batch, Column
 from dsms.joins.buffer import Buffer
-from dsms.joins.events import COMES, INSTANT, Events, Floats
+from dsms.joins.events import COMES, INSTANT, NEVER, Events, Floats, horizon
 from dsms.joins.index import Index
 from dsms.joins.keys import Ints, Kind, Mask, Values, codes, plain
 from dsms.joins.mortal import BORN
 from dsms.joins.search import places
+from dsms.operators.pending import BEGINNING
 from dsms.schema import DTYPES, Schema
 
 ARRIVED = ".arrived"
@@ -38,11 +39,16 @@ class Side(ABC):
     def __init__(self) -> None:
         self._indexes: dict[tuple[str, ...], Index] = {}
 
-    def find(self, on: tuple[str, ...], values: Values, orders: Ints) -> tuple[Ints, Ints]:
-        """For items of these values and moments the rows here that are equal and there then: which item, what row."""
+    def find(self, on: tuple[str, ...], values: Values, orders: Ints, until: Ints | None = None) -> tuple[Ints, Ints]:
+        """For items of these values and moments the rows here that are equal and there then: which item, what row.
+
+        With `until` the rows that are there at any time from the one moment to the other.
+        """
         index = self._index(on)
         looked_up, exact = codes(values.columns, len(orders))
         low, high = self.span(orders)
+        if until is not None:
+            high = np.maximum(low, self.span(until)[1])
         asked = None if values.nulls is None else np.flatnonzero(~values.nulls)
         which, rows = index.find(looked_up, low, high, asked)
         there = self.there(which, rows, orders)
@@ -145,6 +151,10 @@ class InputSide(Side):
         there = self.lasting(np.zeros(len(rows), dtype=np.int64), rows, np.array([before - 1]))
         return self._events(rows[there], np.full(np.count_nonzero(there), before - 1))
 
+    def lives(self, rows: Ints) -> tuple[Ints, Ints]:
+        """When rows come, and when they go if that is known as they come."""
+        return self.rows.take(BORN, rows), np.full(len(rows), NEVER)
+
     def _events(self, positions: Ints, orders: Ints, arrived: Floats | None = None) -> Events:
         return Events(positions, orders, self.rows.take(ARRIVED, positions) if arrived is None else arrived)
 
@@ -154,7 +164,7 @@ class StoredSide(InputSide):
 
     def __init__(self, layout: Layout, rows: Batch) -> None:
         super().__init__(layout)
-        self.append(rows, np.zeros(len(rows), dtype=np.int64))
+        self.append(rows, np.full(len(rows), horizon(BEGINNING)))
         self.rows.put(ARRIVED, np.arange(len(rows)), np.full(len(rows), -np.inf))  # nobody ever waits for it
 
     def span(self, orders: Ints) -> tuple[Ints, Ints]:
@@ -227,6 +237,10 @@ class FifoSide(InputSide):
         orders = self.rows.take(BORN, pushing) - COMES
         events = self._events(positions, orders, self.rows.take(ARRIVED, pushing))
         return events.pick(np.flatnonzero(born < orders))
+
+    def lives(self, rows: Ints) -> tuple[Ints, Ints]:
+        born, never = super().lives(rows)
+        return born, born + self._lasts if self.window.kind == "range" else never
 
     def deadline(self) -> int | None:
         """The timestamp at which the next row goes if time alone makes it."""

@@ -99,7 +99,10 @@ class Builder:
             return self._station("arrange", query, Arrange(column=source.timestamp, late=source.late), source)
         if isinstance(node, Select | Project):
             return self._pipe(node, query)
-        kind, operator = self._operator(node)
+        try:
+            kind, operator = self._operator(node)
+        except PlanError as error:
+            raise error.within(f"queries.{query.name}") from None
         inputs = [part for part in inputs_of(node) if not isinstance(part, Stored)]
         return self._station(kind, query, operator, *(self._of(part, query) for part in inputs))
 
@@ -156,6 +159,7 @@ class Builder:
             expression=flow.expression,
             columns=tuple(flow.schema),
             emit=flow.emit,
+            ahead=self.ahead,
         )
 
     def _station(self, kind: str, query: Query, operator: Operator, *inputs: Source | Station) -> Station:

@@ -10,7 +10,7 @@ from dsms import operators
 from dsms.batch import Batch
 from dsms.clock import Clock
 from dsms.ledger import NOTHING, Ledger, Queue
-from dsms.plan import Plan
+from dsms.plan import Plan, Station
 from dsms.schedule import Chunk
 from dsms.segment import Segment, Share
 
@@ -94,6 +94,10 @@ class Runner(ABC):
         self.left_aside[station, aside.kind] += len(aside.batch)
         if self.aside is not None:
             self.aside(station, aside)
+
+    def operator(self, station: Station) -> operators.Operator:
+        """A station's operator with its state, if that is here."""
+        return station.operator
 
     def prospects(self) -> dict[str, float] | None:
         """For each query with a result still on its way: the arrival of the oldest; None where fates are not known."""

@@ -11,6 +11,7 @@ from dsms.clock import Clock
 from dsms.fates import identities
 from dsms.goods import Goods
 from dsms.ledger import Ledger, Queue
+from dsms.operators import Operator
 from dsms.plan import Plan, Station
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
@@ -42,6 +43,10 @@ class BatchRunner(Runner):
         """A batch that a station has made, brought here."""
         here: Batch = batch
         return here
+
+    def operator(self, station: Station) -> Operator:
+        goods: Goods = self._hosts[station.index]
+        return goods.operator
 
     def expect(self, chunk: Chunk) -> None:
         for place, mine in chunk.by_stream():

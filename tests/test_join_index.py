@@ -1,0 +1,111 @@
+"""Where rows with a key are, by position; values that are equal have the same code."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dsms.errors import PlanError
+from dsms.joins.index import Index
+from dsms.joins.keys import CODES, codes, common_kind, plain
+from dsms.joins.search import places
+
+CODE = st.integers(0, 4) | st.just(CODES - 1)
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    blocks=st.lists(st.tuples(st.lists(st.tuples(CODE, st.booleans()), max_size=12), st.integers(0, 6)), max_size=12),
+    asked=st.lists(st.tuples(CODE, st.integers(-2, 60), st.integers(-2, 60)), max_size=12),
+)
+def test_an_index_finds_all_rows_with_a_key_in_a_range(
+    blocks: list[tuple[list[tuple[int, bool]], int]], asked: list[tuple[int, int, int]]
+) -> None:
+    index = Index()
+    keys: list[int | None] = []
+    start = 0
+    for rows, gone in blocks:
+        keys += [code if has else None for code, has in rows]
+        some = np.flatnonzero([has for _, has in rows])
+        index.add(np.array([code for code, _ in rows], dtype=np.int64), True, some)
+        start = min(start + gone, len(keys))
+        index.drop(start)
+    wanted = [(code, max(low, start), max(high, low, start)) for code, low, high in asked]
+    code, low, high = np.array(wanted, dtype=np.int64).reshape(-1, 3).T.copy()
+    which, found = index.find(code, low, high)
+    assert list(zip(which.tolist(), found.tolist(), strict=True)) == [
+        (number, row)
+        for number, (code, low, high) in enumerate(wanted)
+        for row in range(low, min(high, len(keys)))
+        if keys[row] == code
+    ]
+
+
+def test_small_batches_into_a_large_window_sort_each_row_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, sorted_rows = Index(), 0
+    merge = Index._merge
+
+    def counting(self: Index) -> None:
+        nonlocal sorted_rows
+        before = [id(run) for run in self._runs]
+        merge(self)
+        sorted_rows += sum(len(run.entries) for run in self._runs if id(run) not in before)
+
+    monkeypatch.setattr(Index, "_merge", counting)
+    for start in range(0, 20_000, 10):
+        index.add(np.arange(start, start + 10) % 97, True)
+        index.drop(max(0, start - 5000))
+    assert sorted_rows < 20_000 * 12
+    assert sum(len(run.entries) for run in index._runs) < 3 * 5000
+
+
+def test_an_index_of_more_rows_than_a_run_may_have_is_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dsms.joins.index.SPAN", 8)
+    index = Index()
+    index.add(np.arange(100) % 3, True)
+    assert all(run.end - run.base <= 8 for run in index._runs)
+    which, rows = index.find(np.arange(20) % 3, np.full(20, 0), np.full(20, 100))
+    assert len(rows) == sum(len(range(number % 3, 100, 3)) for number in range(20))
+    assert (rows % 3 == which % 3).all()
+    assert (np.diff(which) >= 0).all()
+
+
+@given(
+    values=st.lists(st.integers(-20, 20) | st.just(2**62)),
+    wanted=st.lists(st.integers(-20, 20) | st.sampled_from([-(2**63), 2**63 - 1])),
+    after=st.booleans(),
+    in_order=st.booleans(),
+)
+def test_merging_finds_the_places_that_searching_finds(
+    values: list[int], wanted: list[int], after: bool, in_order: bool
+) -> None:
+    among, numbers = np.array(sorted(values), dtype=np.int64), np.array(wanted, dtype=np.int64)
+    if in_order:
+        numbers.sort()
+    side = "right" if after else "left"
+    assert places(among, numbers, after).tolist() == [int(np.searchsorted(among, n, side=side)) for n in numbers]
+
+
+def test_equal_values_have_one_form_and_one_code() -> None:
+    reals = plain(np.array([0.0, -0.0, math.nan, -math.nan, 1.0]), "real")
+    assert codes([reals], 5)[0].tolist()[0] == codes([reals], 5)[0].tolist()[1]
+    assert reals[0] == reals[1]
+    assert reals[2] == reals[3]
+    assert plain(np.array([1]), "real")[0] == reals[4]
+
+
+def test_a_small_whole_number_is_its_own_code_whatever_comes_with_it() -> None:
+    assert codes([np.array([3, 5])], 2)[0].tolist() == [3, 5]
+    mixed, exact = codes([np.array([3, -1, 2**60])], 3)
+    assert (mixed[0], exact) == (3, False)
+    assert codes([np.array(["a", "b"], dtype=object)], 2)[1] is False
+
+
+def test_a_string_is_not_compared_with_a_number() -> None:
+    assert common_kind(["int64", "float64"]) == "real"
+    with pytest.raises(PlanError, match="a string equals strings alone"):
+        common_kind(["int64", "string"])
