@@ -193,11 +193,10 @@ class Pipe(Operator):
             return batch if columns is batch.columns else replace(batch, columns=columns)
         if rows.at is not None:
             columns = rows.picked(tuple(columns))
-        picked: dict[str, Any] = {}
-        for name in VARIES:
-            if isinstance(values := getattr(batch, name), np.ndarray):
-                picked[name] = values.take(left)
+        varied = [
+            values.take(left) if isinstance(values := getattr(batch, name), np.ndarray) else values for name in VARIES
+        ]
         upto = batch.upto
         if upto is None and batch.rows:  # the last row may be gone, the time it brought is not
             upto = int(batch.each("ts")[-1])
-        return replace(batch, columns=columns, rows=rows.count, upto=upto, **picked)
+        return Batch(columns, rows.count, *varied, upto=upto, ended=batch.ended)  # `replace` takes three times as long
