@@ -1,5 +1,8 @@
 """A data stream management system whose scheduler is a first-class, swappable, measurable part."""
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from dsms.advice.explain import Explanation, explain
 from dsms.advice.recommend import Recommendation, recommend
 from dsms.advice.why import Decision, why
@@ -16,7 +19,53 @@ from dsms.segment import Segment, Share
 from dsms.simulate import Run, simulate
 
 __all__ = [
-    "Batch", "Clock", "Decision", "DsmsError", "Engine", "Explanation", "Observer", "PacedClock", "Plan", "PlanError",
-    "Policy", "PolicyError", "Recommendation", "Run", "Segment", "Share", "VirtualClock", "WallClock", "explain",
-    "plan_from", "policies", "policy_named", "read_plan", "recommend", "simulate", "why",
+    "Batch",
+    "Clock",
+    "Decision",
+    "DsmsError",
+    "Engine",
+    "Execution",
+    "Explanation",
+    "Observer",
+    "PacedClock",
+    "Plan",
+    "PlanError",
+    "Policy",
+    "PolicyError",
+    "Recommendation",
+    "Run",
+    "Segment",
+    "Share",
+    "VirtualClock",
+    "WallClock",
+    "dataflows",
+    "explain",
+    "plan_from",
+    "policies",
+    "policy_named",
+    "read_plan",
+    "recommend",
+    "run",
+    "simulate",
+    "stream",
+    "why",
 ]  # fmt: skip
+
+# What reads files or parses queries is loaded when it is first asked for: those who simulate need not wait for it.
+LATER = {
+    "Execution": "dsms.execution",
+    "dataflows": "dsms.advice.dataflows",
+    "run": "dsms.execution",
+    "stream": "dsms.fluent",
+}
+
+if TYPE_CHECKING:
+    from dsms.advice.dataflows import dataflows
+    from dsms.execution import Execution, run
+    from dsms.fluent import stream
+
+
+def __getattr__(name: str) -> Any:
+    if name not in LATER:
+        raise AttributeError(f"module 'dsms' has no attribute {name!r}")
+    return getattr(importlib.import_module(LATER[name]), name)

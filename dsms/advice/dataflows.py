@@ -16,7 +16,7 @@ from dsms.clock import WallClock
 from dsms.dataflow import Cost, Dataflow
 from dsms.engine import Engine
 from dsms.errors import PlanError
-from dsms.execute import feed_of
+from dsms.execution import feed_of
 from dsms.expressions.tree import text_of
 from dsms.joins import MultiJoin
 from dsms.operators import Operator

@@ -37,7 +37,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 
 def run(given: argparse.Namespace) -> int:
-    from dsms.execute import execute  # pyarrow takes its time: only for those who read files
+    from dsms import execution  # pyarrow takes its time: only for those who read files
     from dsms.files import SinkClosedError
 
     policies = given.policy or ["fifo"]
@@ -45,7 +45,9 @@ def run(given: argparse.Namespace) -> int:
         raise PolicyError(f"a run has one policy: give one --policy, not {len(policies)}")
     try:
         with _progress() as tell:
-            done = execute(given.plan, policies[0], rows=given.batch, dead_letters=given.dead_letters, progress=tell)
+            done = execution.run(
+                given.plan, policies[0], rows=given.batch, dead_letters=given.dead_letters, progress=tell
+            )
     except SinkClosedError as error:
         raise BrokenPipeError from error
     if given.json:

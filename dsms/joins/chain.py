@@ -9,9 +9,9 @@ import numpy as np
 
 from dsms.dataflow import Operation
 from dsms.joins.events import Events, Floats, signs
-from dsms.joins.keys import Ints, Values
+from dsms.joins.keys import Ints
 from dsms.joins.results import values_of
-from dsms.joins.sides import InputSide, Side
+from dsms.joins.sides import InputSide, Side, Wanted
 from dsms.slots import Slots
 
 
@@ -55,29 +55,36 @@ class Windows:
     def after(self, operation: Operation, items: Items) -> Items:
         """What an operation makes of items; each sees a window as it was at the item's own moment."""
         side = self.sides[operation.window]
-        values = values_of(self.inputs, items.positions, operation.on)
+        wanted = self._wanted(operation, items)
         if operation.kind == "left":
-            which, _ = side.find(operation.on, values, items.orders)
+            which, _ = side.find(operation.on, wanted)
             alone = np.ones(len(items), dtype=bool)
             alone[which] = False
             return items.pick(np.flatnonzero(alone))
         if items.until is not None:
-            return self._overlapping(operation, items, values, items.until)
+            return self._overlapping(operation, items, wanted, items.until)
         if operation.kind == "join":
-            which, rows = side.find(operation.on, values, items.orders)
+            which, rows = side.find(operation.on, wanted)
             positions = {alias: own[which] for alias, own in items.positions.items()} | side.sources(rows)
             arrived = np.maximum(items.arrived[which], side.arrived(rows))
             return Items(items.orders[which], arrived, positions, items.turn)
         items = self._decisive(operation, items)
-        values = values_of(self.inputs, items.positions, operation.on)
-        which, rows = side.find(operation.on, values, items.orders)
+        which, rows = side.find(operation.on, self._wanted(operation, items))
         arrived = np.maximum(items.arrived[which], side.arrived(rows))
         return Items(items.orders[which], arrived, side.sources(rows), -items.turn)
 
-    def _overlapping(self, operation: Operation, items: Items, values: Values, until: Ints) -> Items:
+    def _wanted(self, operation: Operation, items: Items) -> Wanted:
+        values = values_of(self.inputs, items.positions, operation.on)
+        known = None
+        if len(items.positions) == 1:
+            [(alias, rows)] = items.positions.items()
+            known = self.inputs[alias].sorted(operation.on, rows)
+        return Wanted(values, items.orders, items.until, known)
+
+    def _overlapping(self, operation: Operation, items: Items, wanted: Wanted, until: Ints) -> Items:
         """A join ahead of time: with all rows, older and younger, that are there at one moment with the item's own."""
         side = self.inputs[operation.window.removeprefix("w_")]
-        which, rows = side.find(operation.on, values, items.orders, until)
+        which, rows = side.find(operation.on, wanted)
         born, died = side.lives(rows)
         positions = {alias: own[which] for alias, own in items.positions.items()} | side.sources(rows)
         arrived = np.maximum(items.arrived[which], side.arrived(rows))
@@ -89,9 +96,9 @@ class Windows:
         Of equal ones at one moment the first stands for all.
         """
         own = self.sides[operation.own or operation.window]
-        values = values_of(self.inputs, items.positions, operation.on)
-        decides = np.ones(len(items), dtype=bool) if values.nulls is None else ~values.nulls
-        which, _ = own.find(operation.on, values, items.orders)
+        wanted = self._wanted(operation, items)
+        decides = np.ones(len(items), dtype=bool) if wanted.values.nulls is None else ~wanted.values.nulls
+        which, _ = own.find(operation.on, wanted)
         decides[which] = False
         items = items.pick(np.flatnonzero(decides))
         if not len(items):

@@ -100,8 +100,15 @@ class MultiJoin(Operator):
         for number, rows in enumerate(complete.rows):
             if rows is not None:
                 self._record(number, rows)
-        going = {side.layout.alias: self._events(side, before, _latest(batch)) for side in self._ports}
-        return self._done(self._through(going), batch, complete)
+        come = {side.layout.alias: Items.of(side.layout.alias, side.births()) for side in self._ports}
+        gone = self._gone(before, _latest(batch)) if self._going else {}
+        if self._results:  # both at once: what comes is stored where what goes looks, and the other way round
+            return self._done(
+                self._through({s: joined([come[s], gone[s]]) for s in come} if gone else come), batch, complete
+            )
+        if self.emit == "deaths" and self._pure:
+            come = {}
+        return self._done(self._through(come) + self._through(gone), batch, complete)
 
     @property
     def synchronised(self) -> bool:
@@ -119,8 +126,7 @@ class MultiJoin(Operator):
             until = side.lives(items.positions[side.layout.alias])[1]
             through += self._through({side.layout.alias: replace(items, until=until)})
         if self._going:
-            before = horizon(turn.complete.upto)
-            through += self._through({s.layout.alias: self._gone(s, before, _latest(batch)) for s in self._ports})
+            through += self._through(self._gone(horizon(turn.complete.upto), _latest(batch)))
         return self._done(through, batch, turn.complete)
 
     def _done(self, through: Sequence[Items], batch: Batch, complete: Complete) -> Batch:
@@ -235,20 +241,14 @@ class MultiJoin(Operator):
         self._scales.weigh(operation, len(items), len(result), seconds)
         return result
 
-    def _events(self, side: FifoSide | RelationSide, before: int, latest: float) -> Items:
-        """Rows of an input that come or go."""
-        items = [Items.of(side.layout.alias, side.births())]
-        if self._going:
-            items.append(self._gone(side, before, latest))
-            if self.emit == "deaths" and self._pure and not self._results:
-                return items[1]
-        some = [part for part in items if len(part)]
-        return joined(some) if len(some) > 1 else some[0] if some else items[0]
-
-    def _gone(self, side: FifoSide | RelationSide, before: int, latest: float) -> Items:
-        """Rows of an input that go."""
-        gone = side.deaths(before, latest) if isinstance(side, FifoSide) else side.deaths()
-        return Items.of(side.layout.alias, gone)
+    def _gone(self, before: int, latest: float) -> dict[str, Items]:
+        """Rows that go before a moment, by stream."""
+        return {
+            side.layout.alias: Items.of(
+                side.layout.alias, side.deaths(before, latest) if isinstance(side, FifoSide) else side.deaths()
+            )
+            for side in self._ports
+        }
 
     def _store(self, side: ResultSide, parts: Sequence[Items]) -> None:
         items = joined(parts)

@@ -33,34 +33,52 @@ class Layout:
     attributes: Mapping[str, tuple[str, Kind]]  # the column of each, and how it is compared
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What items look for: their values, and the moments from which and up to which; nothing: at that moment."""
+
+    values: Values
+    orders: Ints
+    until: Ints | None = None
+    sorted: tuple[Ints, bool] | None = None  # codes and numbers as an index has them, and whether they are exact
+
+
 class Side(ABC):
     """Rows with positions, found by their values and the moment."""
 
     def __init__(self) -> None:
         self._indexes: dict[tuple[str, ...], Index] = {}
 
-    def find(self, on: tuple[str, ...], values: Values, orders: Ints, until: Ints | None = None) -> tuple[Ints, Ints]:
-        """For items of these values and moments the rows here that are equal and there then: which item, what row.
-
-        With `until` the rows that are there at any time from the one moment to the other.
-        """
+    def find(self, on: tuple[str, ...], wanted: Wanted) -> tuple[Ints, Ints]:
+        """The rows here that are equal to items on some attributes and there at their moments: which item, what row."""
         index = self._index(on)
-        looked_up, exact = codes(values.columns, len(orders))
-        low, high = self.span(orders)
-        if until is not None:
-            high = np.maximum(low, self.span(until)[1])
-        asked = None if values.nulls is None else np.flatnonzero(~values.nulls)
-        which, rows = index.find(looked_up, low, high, asked)
-        there = self.there(which, rows, orders)
+        low, high = self.span(wanted.orders)
+        if wanted.until is not None:
+            high = np.maximum(low, self.span(wanted.until)[1])
+        if wanted.sorted is not None:
+            exact = wanted.sorted[1]
+            which, rows = index.find_sorted(wanted.sorted[0], low, high)
+        else:
+            looked_up, exact = codes(wanted.values.columns, len(wanted.orders))
+            asked = None if wanted.values.nulls is None else np.flatnonzero(~wanted.values.nulls)
+            which, rows = index.find(looked_up, low, high, asked)
+        there = self.there(which, rows, wanted.orders)
         if there is not None:
             which, rows = which[there], rows[there]
         if exact and index.exact:
             return which, rows
-        own = self.values(on, rows).columns
         same = np.ones(len(which), dtype=bool)
-        for theirs, ours in zip(values.columns, own, strict=True):
+        for theirs, ours in zip(wanted.values.columns, self.values(on, rows).columns, strict=True):
             same &= theirs[which] == ours
         return which[same], rows[same]
+
+    def sorted(self, on: tuple[str, ...], rows: Ints) -> tuple[Ints, bool] | None:
+        """The keys of the rows that came last, sorted, where there is an index that has to sort them anyway."""
+        if on not in self._indexes:
+            return None
+        index = self._index(on)
+        latest = index.latest(rows)
+        return None if latest is None else (latest, index.exact)
 
     def forget(self) -> None:
         """Build all indexes anew when they are needed: positions have changed, or other indexes are wanted."""

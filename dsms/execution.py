@@ -56,7 +56,7 @@ class Execution:
         return {**plain, **named, "aside": aside, "dead_letters": letters}
 
 
-def execute(
+def run(
     plan: Plan | str | Path,
     policy: str = "fifo",
     *,

@@ -10,7 +10,7 @@ import pytest
 from dsms import Batch
 from dsms.cli import main
 from dsms.errors import OperatorError, PlanError
-from dsms.execute import execute
+from dsms.execution import run
 from dsms.files.rejected import RowError
 
 PLAN = """
@@ -49,7 +49,7 @@ def lines(path):
 @pytest.mark.parametrize("policy", ["fifo", "chain", "rr", "fas-mcq"])
 @pytest.mark.parametrize("rows", [1, 2, 10_000])
 def test_results_are_the_same_whatever_the_policy_and_the_batches(tmp_path, policy, rows):
-    done = execute(plan(tmp_path), policy, rows=rows)
+    done = run(plan(tmp_path), policy, rows=rows)
     assert (done.rows, done.results, done.aside, done.dead_letters) == (
         {"packets": 3},
         {"rates": 3, "counts": 5},
@@ -77,7 +77,7 @@ def test_results_are_the_same_whatever_the_policy_and_the_batches(tmp_path, poli
 
 
 def test_rows_that_are_wrong_go_to_the_dead_letters_with_a_reason_and_no_others(tmp_path):
-    done = execute(plan(tmp_path, BAD, "dead-letter"))
+    done = run(plan(tmp_path, BAD, "dead-letter"))
     assert done.aside == {("packets", "error"): 2, ("rates.arrange", "late"): 1, ("rates.select", "error"): 1}
     letters = {(letter["where"], letter["reason"].partition(":")[0]): letter for letter in lines(done.dead_letters)}
     assert {where: letter.get("row") or letter["text"] for where, letter in letters.items()} == {
@@ -92,10 +92,10 @@ def test_rows_that_are_wrong_go_to_the_dead_letters_with_a_reason_and_no_others(
 
 def test_the_first_wrong_row_ends_the_run_where_the_plan_says_so(tmp_path):
     with pytest.raises(RowError, match=r"packets\.csv:4: column 'src': 'x' given.*'x,1,102'"):
-        execute(plan(tmp_path, BAD))
+        run(plan(tmp_path, BAD))
     assert not (tmp_path / "rates.jsonl").exists()
     with pytest.raises(OperatorError, match=r"'rates.select'.*division by zero in 100 / size.*'size': 0"):
-        execute(plan(tmp_path, "src,size,at\n1,0,5\n"))
+        run(plan(tmp_path, "src,size,at\n1,0,5\n"))
 
 
 @pytest.mark.parametrize(("sink", "read"), [
@@ -105,7 +105,7 @@ def test_the_first_wrong_row_ends_the_run_where_the_plan_says_so(tmp_path):
     ]),
 ])  # fmt: skip
 def test_results_in_other_formats(tmp_path, sink, read):
-    execute(plan(tmp_path, sink=sink))
+    run(plan(tmp_path, sink=sink))
     assert [float(value) for value in read(tmp_path)] == [1, 10]
 
 
@@ -114,7 +114,7 @@ def test_a_run_that_is_stopped_works_off_what_has_come_in(tmp_path):
         yield Batch.of({"src": [1, 2], "size": [4, 5], "at": [1, 2]})
         raise KeyboardInterrupt
 
-    done = execute(plan(tmp_path), sources={"packets": interrupted()})
+    done = run(plan(tmp_path), sources={"packets": interrupted()})
     assert done.stopped
     assert len(lines(tmp_path / "rates.jsonl")) == 2
 
@@ -122,7 +122,7 @@ def test_a_run_that_is_stopped_works_off_what_has_come_in(tmp_path):
 def test_sources_and_sinks_may_be_python(tmp_path):
     got = []
     rows = [Batch.of({"src": [1], "size": [4], "at": [at]}) for at in range(3)]
-    done = execute(plan(tmp_path), sources={"packets": rows}, sinks={"rates": got.append, "counts": got.append})
+    done = run(plan(tmp_path), sources={"packets": rows}, sinks={"rates": got.append, "counts": got.append})
     assert done.results == {"rates": 3, "counts": 5}
     assert sum(map(len, got)) == 8
 
@@ -141,7 +141,7 @@ def test_a_plan_that_cannot_be_run_is_refused_with_the_place(tmp_path, change, m
     assert change[0] in path.read_text()
     path.write_text(path.read_text().replace(*change))
     with pytest.raises(PlanError, match=message):
-        execute(path)
+        run(path)
 
 
 def test_the_command_says_what_it_did(tmp_path, capsys):
