@@ -33,7 +33,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
 def main(*wanted: str) -> None:
     """All of it, or only the sections named."""
     start = time.monotonic()
-    out = Console(width=max(Console().width, 140))  # a pipe says it is 80 wide
+    out = Console(width=max(Console().width, 150))  # a pipe says it is 80 wide
     with Console(stderr=True).status("ours and the peers run alternately: some minutes"):
         measured = table(section() for name, section in SECTIONS.items() if not wanted or name in wanted)
     measured.caption = f"the work of every run was checked; {time.monotonic() - start:.0f} s in all"
