@@ -210,7 +210,7 @@ class Pipe(Operator):
             return batch if columns is batch.columns else replace(batch, columns=columns)
         if rows.at is not None:
             columns = rows.picked(tuple(columns))
-        varied = [
+        varied: list[Any] = [
             values.take(left) if isinstance(values := getattr(batch, name), np.ndarray) else values for name in VARIES
         ]
         upto = batch.upto
