@@ -216,4 +216,4 @@ class Pipe(Operator):
         upto = batch.upto
         if upto is None and batch.rows:  # the last row may be gone, the time it brought is not
             upto = int(batch.each("ts")[-1])
-        return Batch(columns, rows.count, *varied, upto=upto, ended=batch.ended)  # `replace` takes three times as long
+        return Batch(columns, rows.count, *varied, upto, batch.ended)  # `replace` takes three times as long
