@@ -120,11 +120,15 @@ class _Reader:
         only(table, QUERY_KEYS, place)
         weight = number(table.get("weight", 1.0), f"{place}.weight", positive=True)
         if "cql" in table:
+            if extra := sorted({"from", "operators"} & table.keys()):
+                raise PlanError(f"{extra[0]!r} beside `cql`: a query is either written or made of operators", place)
             self._write(Query(name, weight, sink=table.get("sink")), table["cql"], place)
             return
         operators = table.get("operators")
         if not isinstance(operators, list | tuple) or not operators:
             raise PlanError(f"{operators!r} given; a list of at least one operator is wanted", f"{place}.operators")
+        if "sink" in table:
+            raise PlanError("only a query written as `cql` has columns to write", f"{place}.sink")
         query = Query(name, weight)
         self.queries.append(query)
         said = f"{place}.from"

@@ -52,6 +52,10 @@ def stations(
 
 def _node(text: str | Fluent, name: str, around: Surroundings, nodes: Mapping[str, Node]) -> Node:
     schemas = {s.name: s.schema for s in around.streams.values() if s.schema is not None}
+    if not isinstance(text, str | Fluent):
+        raise PlanError(
+            f"{text!r} given; a query as text, or made with dsms.stream(…), is wanted", f"queries.{name}.cql"
+        )
     catalog = Catalog(schemas, {n: schema for n, (schema, _) in around.relations.items()}, nodes, around.functions)
     try:
         return query(text, catalog) if isinstance(text, str) else text.node(catalog)

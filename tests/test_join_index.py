@@ -63,6 +63,17 @@ def test_small_batches_into_a_large_window_sort_each_row_only_a_few_times(monkey
     assert sum(len(run.entries) for run in index._runs) < 3 * 5000
 
 
+def test_only_the_rows_added_last_are_known_in_the_order_of_their_keys() -> None:
+    index = Index()
+    index.add(np.array([9]), True)
+    index.add(np.array([5, 4, 3]), True)
+    known = index.latest(np.array([1, 2, 3]))
+    assert known is not None
+    assert (known % 4).tolist() == [2, 1, 0]
+    for others in ([1, 2], [1, 1, 3], [1, 3, 2], [0, 1, 2], []):
+        assert index.latest(np.array(others, dtype=np.int64)) is None
+
+
 def test_an_index_of_more_rows_than_a_run_may_have_is_several_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dsms.joins.index.SPAN", 8)
     index = Index()

@@ -234,18 +234,22 @@ def test_a_cycle_through_two_queries_has_full_names_where_short_ones_are_not_uni
 
 def test_an_unknown_table_is_refused(refuse: Refuse) -> None:
     message = (
-        "no key 'stream' here (did you mean 'streams'?); there are ['adaptive', 'qos', 'queries', 'run', 'streams']"
+        "no key 'stream' here (did you mean 'streams'?); "
+        "there are ['adaptive', 'functions', 'qos', 'queries', 'relations', 'run', 'streams']"
     )
     refuse("[stream.s]\n" + QUERY, "", message)
 
 
 def test_an_unknown_key_of_a_stream_is_refused(refuse: Refuse) -> None:
-    message = "no key 'sizes' here (did you mean 'size'?); there are ['arrivals', 'size']"
+    message = (
+        "no key 'sizes' here (did you mean 'size'?); "
+        "there are ['arrivals', 'late', 'schema', 'size', 'source', 'timestamp']"
+    )
     refuse(f"{STREAM}sizes = 3\n{QUERY}", "streams.s", message)
 
 
 def test_an_unknown_key_of_a_query_is_refused(refuse: Refuse) -> None:
-    message = "no key 'wait' here (did you mean 'weight'?); there are ['from', 'operators', 'weight']"
+    message = "no key 'wait' here (did you mean 'weight'?); there are ['cql', 'from', 'operators', 'sink', 'weight']"
     refuse(f"{STREAM}{QUERY}wait = 3\n", "queries.q", message)
 
 
@@ -336,7 +340,8 @@ def test_what_should_be_a_table_is_one(refuse: Refuse, text: str, place: str) ->
             "sede = 1",
             "run.sede",
             "no setting 'sede' (did you mean 'seed'?); there are ['bounds', 'buffers', 'history', 'in_service', "
-            "'max_wait', 'scheduling_cost', 'seed', 'selectivity', 'slice', 'statistics', 'tuples', 'until', 'window']",
+            "'max_wait', 'on_error', 'order', 'scheduling_cost', 'seed', 'selectivity', 'slice', 'statistics', "
+            "'tuples', 'until', 'window']",
         ),
     ],
 )

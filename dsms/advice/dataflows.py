@@ -132,17 +132,10 @@ def _flows(plan: Plan, query: Query, trial: _Trial) -> QueryFlows:
         if isinstance(join, MultiJoin):
             joins += 1
             changes += _reordered(join)
-            without += _edges(join.plan, timestamps=False)
-            with_timestamps += _edges(join.plan, timestamps=True)
+            pending = [flow.stream for flow in join.plan]
+            without += dataflow.edges(join.plan, pending)
+            with_timestamps += dataflow.edges(join.plan, pending, timestamps=True)
     return QueryFlows(query.name, lines, changes, (without, with_timestamps) if joins else None)
-
-
-def _edges(plan: dataflow.Plan, timestamps: bool) -> int:
-    """The dashed edges of the scheduling graph when a row of each stream is pending."""
-    graph = dataflow.SchedulingGraph.of(plan, dataflow.conflict_matrix(plan, timestamps=timestamps))
-    for flow in plan:
-        graph = graph.arrive(flow.stream)
-    return graph.waits
 
 
 def _ways(station: Station) -> Iterator[list[tuple[Station | Stream, int]]]:

@@ -24,18 +24,21 @@ def conflict(one: Operation, other: Operation, settled: frozenset[str] = frozens
     return bool(one.writes & other.writes or crossed - settled)
 
 
-def conflict_matrix(plan: Sequence[Dataflow], *, timestamps: bool = False, checked: bool = True) -> Matrix:
+def conflict_matrix(
+    plan: Sequence[Dataflow], *, timestamps: bool = False, checked: bool = True, by_arrival: bool = False
+) -> Matrix:
     """Entry i, j: whether operations i and j conflict; each does with itself, which keeps a stream's items in order.
 
     With `timestamps` an item meets only items recorded before it: reading an input window then waits for no writer. A
     result in an intermediate window has no timestamp of its own until it is written, so there it does; and as those
-    edges go by arrival, timestamps have to as well: then all recorders of inputs conflict, or results are lost.
+    edges go by arrival, timestamps have to as well: then all recorders of inputs conflict, or results are lost. They
+    also do with `by_arrival`, where not only the final result but each item's has to be that of the order of arrival.
     """
     operations = [operation for _, operation in numbered(plan)]
     arrivals = frozenset(flow.operations[0].window for flow in plan)
     settled = arrivals if timestamps else frozenset()
     stored = any(operation.writes for flow in plan for operation in flow.operations[1:-1])
-    stamping = settled if stored else frozenset()
+    stamping = settled if stored or by_arrival else frozenset()
     return tuple(
         tuple(
             i == j or bool(one.writes & stamping and other.writes & stamping) or conflict(one, other, settled, checked)

@@ -79,3 +79,11 @@ class SchedulingGraph:
         chains = tuple(chain for chain in left.values() if chain)
         kept = {pending for chain in chains for pending in chain}
         return replace(self, chains=chains, dashed=frozenset(edge for edge in self.dashed if edge[0] in kept))
+
+
+def edges(plan: Sequence[Dataflow], pending: Sequence[str], timestamps: bool = False, checked: bool = True) -> int:
+    """The number of dashed edges when items of these streams are pending, none of them begun."""
+    graph = SchedulingGraph.of(plan, conflict_matrix(plan, timestamps=timestamps, checked=checked))
+    for stream in pending:
+        graph = graph.arrive(stream)
+    return graph.waits

@@ -11,10 +11,6 @@ from dsms.joins.keys import Ints
 
 LEAST = 1024  # rows room is made for
 
-# Free memory would go back to the system at once, and each batch pay for fresh pages with a fourth of its time;
-# from one large block come and gone malloc learns to keep what it has. No page of it is touched.
-np.empty(24 * 2**20, dtype=np.uint8)
-
 
 class Buffer:
     """Rows in columns, by position; nulls of a column are kept from the first one on."""

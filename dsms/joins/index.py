@@ -61,9 +61,9 @@ class Index:
     def latest(self, rows: Ints) -> Ints | None:
         """The keys of these rows as `wanted`, if they are those added last."""
         run = self._latest
-        if run is None or not len(rows) or (run.base, run.end) != (rows[0], rows[0] + len(rows)):
+        if run is None or len(rows) != run.end - run.base or not np.array_equal(rows, np.arange(run.base, run.end)):
             return None
-        return run.entries if rows[-1] == run.end - 1 else None
+        return run.entries
 
     def find(self, codes: Ints, low: Ints, high: Ints, asked: Ints | None = None) -> tuple[Ints, Ints]:
         """The rows with these codes at positions from `low` up to `high`: the number of the code, the position.

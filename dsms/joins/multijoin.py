@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
@@ -28,11 +28,6 @@ from dsms.settings import Settings
 BLOCKS = 32  # calls with rows, between two decisions on the plan
 
 
-def unmetered() -> float | None:
-    """Nobody tells the time."""
-    return None
-
-
 @dataclass(eq=False)
 class MultiJoin(Operator):
     """Keeps the results of an expression over windows up to date, item by item as Getta and Vossough describe.
@@ -50,7 +45,6 @@ class MultiJoin(Operator):
     ahead: float = 0  # rows worked on before their instant is complete: 0 keeps results in order, inf waits for nobody
     plan: Plan = field(default=(), init=False)
     changes: list[str] = field(default_factory=list, init=False)  # of the plan, and what each saves
-    meter: Callable[[], float | None] = field(default=unmetered, repr=False)  # time so far; None: unknown
     _results: dict[str, ResultSide] = field(default_factory=dict, init=False, repr=False)
     timed: ClassVar[bool] = True
 

@@ -17,6 +17,11 @@ ROW_COST = 1e-6  # time for a real row until it is measured
 MOST = 1e6  # outputs per input: more is a typing error, and would fill the memory
 
 
+def unmetered() -> float | None:
+    """Nobody tells the time."""
+    return None
+
+
 class Aside(NamedTuple):
     """Rows that an operator could not take through, and why: nothing is dropped without a word."""
 
@@ -36,7 +41,7 @@ class Operator(ABC):
     size: float | None = None  # bytes of an output tuple; None: as its input
     asides: list[Aside] = field(default_factory=list, init=False, repr=False)  # emptied by whoever runs it
     # Of an operator that is several operations in one: a reading to tell what each of them takes, if there is one.
-    meter: Callable[[], float | None] = field(default=lambda: None, init=False, repr=False)
+    meter: Callable[[], float | None] = field(default=unmetered, repr=False)
     timed: ClassVar[bool] = False  # whether time alone, `upto` of a batch without rows, makes it do something
 
     def __post_init__(self) -> None:

@@ -7,12 +7,19 @@ import pytest
 from dsms.dataflow import (
     Cost,
     Difference,
+    Execution,
+    Item,
     Join,
     SchedulingGraph,
     Stream,
+    agrees_every,
     best_order,
     conflict_matrix,
     duration,
+    edges,
+    is_order_invariant,
+    is_order_preserving,
+    is_weakly_order_preserving,
     orders,
     pairs,
     plans,
@@ -111,5 +118,48 @@ def test_dashed_edges_of_pending_items(items, timestamps, checked, expected):
     graph = SchedulingGraph.of(plan, conflict_matrix(plan, timestamps=timestamps, checked=checked))
     for item in items:
         graph = graph.arrive(item)
-    assert graph.waits == expected
+    assert graph.waits == edges(plan, items, timestamps, checked) == expected
     assert len(graph.solid) == 2 * len(items)
+
+
+MEET = [Item("t", {"a": 1, "c": 1}), Item("r", {"a": 1, "b": 1}), Item("s", {"b": 1, "c": 1})]
+ABC = frozenset({("a", 1), ("b", 1), ("c", 1)})
+
+
+def last(ready):
+    return ready[-1]
+
+
+def test_correctness_of_concurrent_executions():
+    """Whoever came last goes first: without edges nothing comes of t and s, and r, the last, meets them all."""
+    items, plan = [MEET[1], MEET[2], MEET[0], MEET[0]], translate(THREE)
+    serial = Execution(plan, "serial").run(items).states
+    assert serial == ({}, {}, {ABC: 1}, {ABC: 2})
+    preserving, weak, second = (Execution(plan, order).run(items, last) for order in ("preserving", "weak", 2))
+    assert is_order_preserving(preserving.states, serial)
+    assert weak.states == ({ABC: 2},) * 4
+    assert is_weakly_order_preserving(weak.states, serial)
+    assert not agrees_every(2, weak.states, serial)
+    assert second.states == ({}, {}, {ABC: 2}, {ABC: 2})  # of the second two, the later t is first
+    assert agrees_every(2, second.states, serial)
+    assert not is_order_preserving(second.states, serial)
+
+
+def test_order_invariant_expressions_need_no_scheduling_graph():
+    for plan in plans(THREE):
+        assert is_order_invariant(plan, MEET)
+        found = Execution(plan, "weak").run(MEET, last)
+        assert (found.final, found.edges) == ({ABC: 1}, 0)
+
+
+@pytest.mark.parametrize(("raised", "expected"), [(True, {ABC: 1}), (False, {})])
+def test_an_intermediate_result_that_comes_late_is_given_a_higher_timestamp(raised, expected):
+    """r and s are recorded before t, which looks into w_rs before their result is there; that then has to see t."""
+    steps = iter([1, 2, 0, 0, 1, 2, 2, 2, 2])  # of the items t, r, s: whose turn it is
+    execution = Execution(translate(THREE, ["rs"]), "weak", raised=raised)
+
+    def choose(ready):
+        turn = next(steps)
+        return next(node for node in ready if node.item == turn)
+
+    assert execution.run(MEET, choose).final == expected
