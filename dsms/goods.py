@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from dsms.batch import Batch, Column
 from dsms.errors import OperatorError
+from dsms.journal import Alike
 from dsms.ledger import NOTHING
 from dsms.operators import Operator
 from dsms.operators.base import Aside
@@ -27,12 +28,9 @@ class Outcome(NamedTuple):
     since: float
     head: float
     seq: float
-    gone: Column
+    gone: Sequence[float] | Column
     asides: tuple[Aside, ...] = ()  # what could not be taken through
     deadline: int | None = None  # the timestamp at which time alone makes it do something
-
-
-NONE_GONE: Column = np.empty(0)
 
 
 @dataclass
@@ -71,7 +69,7 @@ class Goods:
         stopped = self.meter()
         cost = self._declared(batch) + startup if started is None or stopped is None else stopped - started
         head = queue[0][0].first("seq") if queue else NOTHING
-        gone = made.each("arrived") if self.sink and self._amount(made) else NONE_GONE
+        gone = self._arrivals(made) if self.sink and made.rows and self._amount(made) else ()
         # Where there are no rows to tell it, how far time has come is told as if it were one.
         taken = self._amount(batch) if len(batch) else 1
         given = self._amount(made) if len(made) else int(self.timed and made.upto is not None)
@@ -83,6 +81,10 @@ class Goods:
 
     def waiting_since(self) -> float:
         return min((queue[0][1] for queue in self._queues if queue), default=NOTHING)
+
+    def _arrivals(self, batch: Batch) -> Sequence[float] | Column:
+        arrived = batch.arrived
+        return arrived if isinstance(arrived, np.ndarray) else Alike(arrived, batch.rows)
 
     def _processed(self, batch: Batch, port: int) -> Batch:
         try:

@@ -118,13 +118,17 @@ class Results(Observer):
         whose = np.fromiter(journal.result_query, np.int64, len(journal.result_query))
         left, arrived = _column(journal.result_left), _column(journal.result_arrived)
         alike = np.ones(len(left), dtype=np.int64)
+        if journal.result_runs:
+            of, at, since, many = map(np.array, zip(*journal.result_runs, strict=True))
+            whose, left = np.concatenate([whose, of]), np.concatenate([left, at])
+            arrived, alike = np.concatenate([arrived, since]), np.concatenate([alike, many])
         if journal.result_batches:
             queries, instants, batches = zip(*journal.result_batches, strict=True)
-            values, counts = zip(*map(_counted, batches), strict=True)
-            rows = [len(batch) for batch in values]
+            different, often = zip(*map(_counted, batches), strict=True)
+            rows = [len(values) for values in different]
             whose = np.concatenate([whose, np.repeat(queries, rows)])
             left = np.concatenate([left, np.repeat(instants, rows)])
-            arrived, alike = np.concatenate([arrived, *values]), np.concatenate([alike, *counts])
+            arrived, alike = np.concatenate([arrived, *different]), np.concatenate([alike, *often])
         self.latencies.frombytes((left - arrived).tobytes())
         self._alike.frombytes(alike.tobytes())
         by_query = np.argsort(whose, kind="stable")
@@ -157,8 +161,6 @@ class Results(Observer):
 
 def _counted(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Each value once, and how often it is there: those of one batch came in a few batches, so few are different."""
-    if values.strides == (0,):
-        return values[:1], np.array([len(values)])
     found: list[float] = []
     counts: list[int] = []
     for _ in range(FEW):

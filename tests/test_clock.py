@@ -213,7 +213,7 @@ def test_rows_keep_the_instant_at_which_they_were_pushed(time: Time) -> None:
     engine.push("s", Batch.of({"size": [3]}))
     engine.run()
     journal = engine.journal
-    assert [(at, left) for _, left, arrived in journal.result_batches for at in arrived.tolist()] == [(0, 0.375)] * 2
+    assert [(arrived, left, count) for _, left, arrived, count in journal.result_runs] == [(0, 0.375, 2)]
 
 
 @pytest.mark.parametrize("runner", [None, BatchRunner])

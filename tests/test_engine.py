@@ -90,7 +90,7 @@ def test_a_share_of_nothing_is_a_share_of_one(clock):
     engine = Engine(plan, Odd(share=Share(0, 0)), clock=clock)
     engine.push("s", Batch.of({"x": [1, 2, 3]}))
     engine.run()
-    assert sum(len(arrived) for _, _, arrived in engine.journal.result_batches) == 3
+    assert sum(count for *_, count in engine.journal.result_runs) == 3
 
 
 @pytest.mark.parametrize("goods", [-1, 2.5, True, "x", None])

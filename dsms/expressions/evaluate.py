@@ -63,7 +63,7 @@ class Evaluator:
         if not rows:
             return np.empty(0, dtype=_dtype(self.type)), None
         values, nulls = self.work(columns, rows, faults)
-        if np.ndim(values) == 0:
+        if not isinstance(values, np.ndarray) or not values.ndim:
             values = np.full(rows, values, dtype=_dtype(self.type))
         if nulls is not None and np.ndim(nulls) == 0:
             nulls = np.full(rows, nulls)

@@ -40,6 +40,8 @@ class Part(NamedTuple):
 def strict(kernel: Kernel, parts: Sequence[Part]) -> Work:
     """Null where an argument is."""
     works = [part.work for part in parts]
+    if len(works) == 2:
+        return _of_two(kernel, *works)
 
     def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
         values, nulls = [], None
@@ -49,6 +51,18 @@ def strict(kernel: Kernel, parts: Sequence[Part]) -> Work:
             if absent is not None:
                 nulls = absent if nulls is None else nulls | absent
         return kernel(faults, nulls, *values), nulls
+
+    return work
+
+
+def _of_two(kernel: Kernel, one: Work, other: Work) -> Work:
+    """The same, written out for what most expressions are made of."""
+
+    def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
+        a, m = one(columns, rows, faults)
+        b, n = other(columns, rows, faults)
+        nulls = m if n is None else n if m is None else m | n
+        return kernel(faults, nulls, a, b), nulls
 
     return work
 

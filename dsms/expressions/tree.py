@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+COMPARES = ("=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is null")
 Value = int | float | bool | str | None
 
 
@@ -64,6 +65,13 @@ def columns_of(expression: Expression) -> frozenset[str]:
             return columns_of(of)
         case _:
             return frozenset()
+
+
+def only_compares(expression: Expression) -> bool:
+    """Whether it calculates nothing: columns, constants, and comparisons of them."""
+    if isinstance(expression, Call):
+        return expression.name in COMPARES and all(map(only_compares, expression.arguments))
+    return isinstance(expression, Column | Literal)
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:

@@ -14,7 +14,7 @@ from dsms.errors import PlanError, RowError, existing
 from dsms.expressions.evaluate import Evaluator, compiled
 from dsms.expressions.faults import Faults
 from dsms.expressions.functions import UserFunction
-from dsms.expressions.tree import Column, Expression, columns_of, text_of
+from dsms.expressions.tree import Column, Expression, columns_of, only_compares, text_of
 from dsms.operators.base import ROW_COST, Aside, Operator
 from dsms.schema import DTYPES, Schema
 
@@ -111,6 +111,9 @@ class Pipe(Operator):
     def _compile(self) -> None:
         self.output = self.schema
         self._steps = [self._compiled(step) for step in self.steps]
+        asked = [step.condition for step in self.steps if isinstance(step, Keep)]
+        made = [item for step in self.steps if isinstance(step, Make) for _, item in step.items]
+        self._silent = all(map(only_compares, [*asked, *made]))  # nothing in it that numpy would warn of
         cheap = [isinstance(step, _Condition) and step.cheap for step in self._steps]
         self._another = [*cheap[1:], False][: len(cheap)]  # whether a cheap condition follows
 
@@ -140,26 +143,34 @@ class Pipe(Operator):
         if not batch.rows:
             return replace(batch, columns={})  # only time
         rows = _Rows(batch.columns, batch.rows)
-        with np.errstate(all="ignore"):
-            for step, another in zip(self._steps, self._another, strict=True):
-                if isinstance(step, _Condition):
-                    self._keep(batch, rows, step, another)
-                elif isinstance(step, _Renaming):
-                    rows.columns = {new: rows.columns[old] for new, old in step.names if old in rows.columns}
-                else:
-                    self._make(batch, rows, step)
+        if self._silent:
+            self._take_through(batch, rows)
+        else:
+            with np.errstate(all="ignore"):  # what has no value is a fault, and infinite is a value
+                self._take_through(batch, rows)
         return self._put_out(batch, rows)
+
+    def _take_through(self, batch: Batch, rows: _Rows) -> None:
+        for step, another in zip(self._steps, self._another, strict=True):
+            if isinstance(step, _Condition):
+                self._keep(batch, rows, step, another)
+            elif isinstance(step, _Renaming):
+                rows.columns = {new: rows.columns[old] for new, old in step.names if old in rows.columns}
+            else:
+                self._make(batch, rows, step)
 
     def _keep(self, batch: Batch, rows: _Rows, step: _Condition, another: bool) -> None:
         """Only the rows for which a condition holds; with another cheap one to come they need not be looked up yet."""
         faults = Faults()
         holds, unknown = step.evaluator.quietly(rows.picked(step.evaluator.names), rows.count, faults)
-        holds = holds.astype(bool, copy=False)
+        if holds.dtype != bool:
+            holds = holds.astype(bool)  # a null that has no type
         if unknown is not None:
             holds = holds & ~unknown
         if rows.mask is not None:
-            everywhere, faults = faults, Faults()
-            faults.count(everywhere, rows.mask)
+            if faults.found:
+                everywhere, faults = faults, Faults()
+                faults.count(everywhere, rows.mask)
             holds = holds & rows.mask
         if faults.found:
             holds = holds & self._sound(batch, rows, faults, step.expression)

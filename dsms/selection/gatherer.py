@@ -167,6 +167,9 @@ class Gatherer(Observer):
             delays = np.subtract(journal.result_left, journal.result_arrived)
             self._delays += _sums(whose, delays, len(self._delays))
             self._results += np.bincount(whose, minlength=len(self._results))
+        for query, left, since, count in journal.result_runs:
+            self._delays[query] += (left - since) * count
+            self._results[query] += count
         for query, left, arrived in journal.result_batches:
             self._delays[query] += float((left - arrived).sum())
             self._results[query] += len(arrived)
