@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.formulas import Formulas
-from tests.grammar import Part, Queries
+from formulas import Formulas
+from grammar import Part, Queries
 
 
 @dataclass(frozen=True)
