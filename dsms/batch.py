@@ -86,7 +86,11 @@ class Batch:
     def each(self, name: str) -> Column:
         """The attribute as one value a row, whether it varies or not; not to be written to."""
         value = getattr(self, name)
-        return value if isinstance(value, np.ndarray) else np.broadcast_to(value, self.rows)
+        if isinstance(value, np.ndarray):
+            return value
+        one = np.array(value)
+        one.flags.writeable = False
+        return np.ndarray(self.rows, one.dtype, one, strides=(0,))  # as broadcast_to, in less time
 
     def total(self, name: str) -> float:
         """The attribute summed over the rows."""
@@ -95,8 +99,11 @@ class Batch:
 
     def memory(self) -> float:
         """Its bytes: of its columns where it has some, else what its abstract tuples are said to be."""
-        columns = [column for name, column in self.columns.items() if not name.startswith("cost.")]  # not data
-        return float(sum(column.nbytes for column in columns)) if columns else self.total("size")
+        held, data = 0, False
+        for name, column in self.columns.items():
+            if not name.startswith("cost."):  # not data
+                held, data = held + column.nbytes, True
+        return float(held) if data else self.total("size")
 
     def records(self) -> list[dict[str, Any]]:
         """The columns as a list of rows, nulls as None: for tests and for people, not for speed."""

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from dsms.engine import Engine
 
 
+FEW = 8  # different values that are looked for one by one before they are sorted
+
+
 class Memory(Observer):
     """How many tuples and bytes the queues held: maximum, and integral over time."""
 
@@ -117,7 +120,7 @@ class Results(Observer):
         alike = np.ones(len(left), dtype=np.int64)
         if journal.result_batches:
             queries, instants, batches = zip(*journal.result_batches, strict=True)
-            values, counts = zip(*map(_runs, batches), strict=True)
+            values, counts = zip(*map(_counted, batches), strict=True)
             rows = [len(batch) for batch in values]
             whose = np.concatenate([whose, np.repeat(queries, rows)])
             left = np.concatenate([left, np.repeat(instants, rows)])
@@ -152,12 +155,21 @@ class Results(Observer):
         return sum(query.count for query in self.queries)
 
 
-def _runs(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Values each once where many in a row are alike, as those of one batch mostly are, and how many each time."""
+def _counted(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Each value once, and how often it is there: those of one batch came in a few batches, so few are different."""
     if values.strides == (0,):
         return values[:1], np.array([len(values)])
-    starts = np.flatnonzero(np.diff(values, prepend=np.nan))
-    return values[starts], np.diff(starts, append=len(values))
+    found: list[float] = []
+    counts: list[int] = []
+    for _ in range(FEW):
+        other = values != values[0]
+        found.append(float(values[0]))
+        counts.append(len(values) - int(np.count_nonzero(other)))
+        values = values[other]
+        if not len(values):
+            return np.array(found), np.array(counts)
+    rest, often = np.unique(values, return_counts=True)
+    return np.concatenate([found, rest]), np.concatenate([counts, often])
 
 
 def _column(values: list[float]) -> NDArray[np.float64]:
@@ -179,7 +191,8 @@ class QueryResults:
         """Results, in the order they left; so many alike of each."""
         self.count += int(alike.sum())
         self.latency_sum += float(((left - arrived) * alike).sum())
-        self.staleness.add(arrived, left)
+        together = np.flatnonzero(np.diff(left, prepend=np.nan))  # of those that leave at once the oldest counts
+        self.staleness.add(np.minimum.reduceat(arrived, together), left[together])
 
     def latency_mean(self) -> float | None:
         return self.latency_sum / self.count if self.count else None

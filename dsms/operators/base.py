@@ -41,7 +41,7 @@ class Operator(ABC):
     size: float | None = None  # bytes of an output tuple; None: as its input
     asides: list[Aside] = field(default_factory=list, init=False, repr=False)  # emptied by whoever runs it
     # Of an operator that is several operations in one: a reading to tell what each of them takes, if there is one.
-    meter: Callable[[], float | None] = field(default=unmetered, repr=False)
+    meter: Callable[[], float | None] = field(default=unmetered, repr=False, kw_only=True)
     timed: ClassVar[bool] = False  # whether time alone, `upto` of a batch without rows, makes it do something
 
     def __post_init__(self) -> None:

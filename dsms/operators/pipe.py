@@ -14,10 +14,11 @@ from dsms.errors import PlanError, RowError, existing
 from dsms.expressions.evaluate import Evaluator, compiled
 from dsms.expressions.faults import Faults
 from dsms.expressions.functions import UserFunction
-from dsms.expressions.tree import Column, Expression, text_of
+from dsms.expressions.tree import Column, Expression, columns_of, text_of
 from dsms.operators.base import ROW_COST, Aside, Operator
 from dsms.schema import DTYPES, Schema
 
+FEW = 0.2  # a part of the rows: of more, a condition is sooner worked out for all than for those looked up
 ON_ERROR = ("fail", "dead-letter")
 
 
@@ -43,6 +44,7 @@ class _Rows:
     count: int  # rows left
     at: Values | None = None  # None: every row of the columns
     origin: Values | None = None  # which row of the batch each row of the columns was; None: the same
+    mask: Values | None = None  # which of the rows left are to be left, where looking them up has been put off
 
     def narrow(self, mask: Values) -> None:
         """Leave only some of the rows that are left."""
@@ -68,6 +70,7 @@ class _Rows:
 class _Condition:
     evaluator: Evaluator
     expression: Expression
+    cheap: bool  # whether it may as well be worked out for rows that are not left
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,8 @@ class Pipe(Operator):
     def _compile(self) -> None:
         self.output = self.schema
         self._steps = [self._compiled(step) for step in self.steps]
+        cheap = [isinstance(step, _Condition) and step.cheap for step in self._steps]
+        self._another = [*cheap[1:], False][: len(cheap)]  # whether a cheap condition follows
 
     def _compiled(self, step: Keep | Make) -> _Condition | _Renaming | _Making:
         """A step over the columns the steps before put out, which become its own."""
@@ -115,7 +120,7 @@ class Pipe(Operator):
             evaluator = compiled(step.condition, self.output, self.functions)
             if evaluator.type not in ("bool", "null"):
                 raise PlanError(f"condition {text_of(step.condition)} is {evaluator.type}: bool is wanted")
-            return _Condition(evaluator, step.condition)
+            return _Condition(evaluator, step.condition, self._cheap(step.condition))
         items = tuple((name, compiled(part, self.output, self.functions), part) for name, part in step.items)
         for name, evaluator, _ in items:
             if evaluator.type not in DTYPES:
@@ -127,28 +132,40 @@ class Pipe(Operator):
         names = tuple(dict.fromkeys(name for _, evaluator, _ in items for name in evaluator.names))
         return _Making(tuple((n, p.name if isinstance(p, Column) else e, p) for n, e, p in items), names)
 
+    def _cheap(self, condition: Expression) -> bool:
+        """Whether it is about numbers only, and nobody else's code."""
+        return not self.functions and all(self.output[name] != "string" for name in columns_of(condition))
+
     def process(self, batch: Batch, port: int = 0) -> Batch:
         if not batch.rows:
             return replace(batch, columns={})  # only time
         rows = _Rows(batch.columns, batch.rows)
         with np.errstate(all="ignore"):
-            for step in self._steps:
+            for step, another in zip(self._steps, self._another, strict=True):
                 if isinstance(step, _Condition):
-                    self._keep(batch, rows, step)
+                    self._keep(batch, rows, step, another)
                 elif isinstance(step, _Renaming):
                     rows.columns = {new: rows.columns[old] for new, old in step.names if old in rows.columns}
                 else:
                     self._make(batch, rows, step)
         return self._put_out(batch, rows)
 
-    def _keep(self, batch: Batch, rows: _Rows, step: _Condition) -> None:
+    def _keep(self, batch: Batch, rows: _Rows, step: _Condition, another: bool) -> None:
+        """Only the rows for which a condition holds; with another cheap one to come they need not be looked up yet."""
         faults = Faults()
         holds, unknown = step.evaluator.quietly(rows.picked(step.evaluator.names), rows.count, faults)
+        holds = holds.astype(bool, copy=False)
         if unknown is not None:
             holds = holds & ~unknown
+        if rows.mask is not None:
+            everywhere, faults = faults, Faults()
+            faults.count(everywhere, rows.mask)
+            holds = holds & rows.mask
         if faults.found:
             holds = holds & self._sound(batch, rows, faults, step.expression)
-        rows.narrow(holds.astype(bool, copy=False))
+        rows.mask = holds if another and np.count_nonzero(holds) > FEW * rows.count else None
+        if rows.mask is None:
+            rows.narrow(holds)
 
     def _make(self, batch: Batch, rows: _Rows, step: _Making) -> None:
         columns = rows.picked(step.names)
@@ -193,11 +210,11 @@ class Pipe(Operator):
             return batch if columns is batch.columns else replace(batch, columns=columns)
         if rows.at is not None:
             columns = rows.picked(tuple(columns))
-        picked: dict[str, Any] = {}
-        for name in VARIES:
-            if isinstance(values := getattr(batch, name), np.ndarray):
-                picked[name] = values.take(left) if rows.count else values[0].item()
+        varied: list[Any] = [getattr(batch, name) for name in VARIES]
+        for place, values in enumerate(varied):
+            if isinstance(values, np.ndarray):
+                varied[place] = values.take(left) if rows.count else values[0].item()
         upto = batch.upto
         if upto is None and batch.rows:  # the last row may be gone, the time it brought is not
             upto = int(batch.each("ts")[-1])
-        return replace(batch, columns=columns, rows=rows.count, upto=upto, **picked)
+        return Batch(columns, rows.count, *varied, upto, batch.ended)  # `replace` takes three times as long

@@ -18,7 +18,7 @@ from dsms.plan import Plan, Station
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
 
-# Memory that is let go would return to the system at once, and each batch pay for fresh pages with a fourth of its time;
+# Memory that is let go would return to the system, and each batch pay for fresh pages with up to a fourth of its time;
 # from one large block come and gone malloc learns to keep what it has. No page of it is touched.
 np.empty(24 * 2**20, dtype=np.uint8)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from rich.box import SIMPLE_HEAD
+from rich.markup import escape
 from rich.table import Table
 
 VERDICTS = {True: "ok", False: "[bold]short[/]", None: ""}
@@ -28,6 +29,6 @@ def table(sections: Iterable[Iterable[Row]]) -> Table:
         drawn.add_column(column, justify="left" if column in ("what", "goal", "") else "right", no_wrap=True)
     for section in sections:
         for row in section:
-            drawn.add_row(row.what, row.ours, row.peer, f"{row.ratio:.2f}", row.goal, VERDICTS[row.met])
+            drawn.add_row(escape(row.what), row.ours, row.peer, f"{row.ratio:.2f}", row.goal, VERDICTS[row.met])
         drawn.add_section()
     return drawn
