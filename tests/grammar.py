@@ -60,7 +60,10 @@ class Queries:
         items = [formulas.any(1) for _ in range(self.pick([1, 2, 3]))]
         listed = ", ".join(f"{text} AS c{place}" for place, (text, _) in enumerate(items))
         where = f" WHERE {formulas.condition(1)}" if self.pick([True, False]) else ""
-        cql = f"SELECT {listed} FROM {plain.cql}{where}"
+        window = ""
+        if brackets != "{}" and self.pick(range(3)) == 2:  # all that ever comes into a window is the stream again
+            brackets, window = "ISTREAM ({})", f" [RANGE {self.pick([0, 3, 20])} MICROSECONDS]"
+        cql = f"SELECT {listed} FROM {plain.cql}{window}{where}"
         sql = f"SELECT {listed}, _t, _n FROM {plain.sql} AS x{where}"
         return Part(brackets.format(cql), f"({sql})", {f"c{place}": kind for place, (_, kind) in enumerate(items)})
 
