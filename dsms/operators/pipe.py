@@ -210,11 +210,12 @@ class Pipe(Operator):
             return batch if columns is batch.columns else replace(batch, columns=columns)
         if rows.at is not None:
             columns = rows.picked(tuple(columns))
-        varied: list[Any] = [getattr(batch, name) for name in VARIES]
-        for place, values in enumerate(varied):
+        varied: dict[str, Any] = {name: getattr(batch, name) for name in VARIES}
+        for name, values in varied.items():
             if isinstance(values, np.ndarray):
-                varied[place] = values.take(left) if rows.count else values[0].item()
+                varied[name] = values.take(left) if rows.count else values[0].item()
         upto = batch.upto
         if upto is None and batch.rows:  # the last row may be gone, the time it brought is not
             upto = int(batch.each("ts")[-1])
-        return Batch(columns, rows.count, *varied, upto, batch.ended)  # `replace` takes three times as long
+        # `replace` would take three times as long.
+        return Batch(columns, rows.count, upto=upto, ended=batch.ended, **varied)
