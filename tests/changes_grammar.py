@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.formulas import Formulas
-from tests.grammar import Part, Queries
+from formulas import Formulas
+from grammar import Part, Queries
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def changes(queries: Queries, kind: str | None = None) -> Part:
     }[kind]
     columns = {f"c{place}": its for place, (_, its) in enumerate(items)}
     cql = (
-        f"SELECT {{}} FROM {stream.cql} {wanted.cql}{' AS x' if stream.cql.startswith(('(', 'ISTREAM')) else ''}{where}"
+        f"SELECT {{}} FROM {stream.cql} {wanted.cql}{' AS x' if '(' in stream.cql else ''}{where}"
     )
     cql = queries.pick(
         [f"{kind} ({cql.format(listed)})", cql.format(f"{kind}({listed})"), cql.format(f"{kind} {listed}")]

@@ -112,6 +112,11 @@ def test_pick_leaves_the_batch_as_it_was() -> None:
     assert len(batch) == 3
 
 
+def test_pick_of_no_rows_keeps_their_place_in_the_order_of_arrival() -> None:
+    nothing = Batch.of(PEOPLE, ts=[1, 2, 3], seq=[7, 8, 9], upto=4).pick(np.array([], dtype=int))
+    assert (len(nothing), nothing.first("seq"), nothing.upto, nothing.each("ts").tolist()) == (0, 7, 4, [])
+
+
 def test_pick_of_rows_without_columns_counts_them() -> None:
     batch = Batch.of(rows=5)
     assert len(batch.pick(slice(1, 3))) == 2

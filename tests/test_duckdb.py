@@ -9,18 +9,18 @@ from typing import Any
 
 import duckdb
 import pytest
+from changes_grammar import changes, pairs
+from grammar import Part, Queries
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
+from rows import STORED, TYPES, Rows, stored_rows, stream_rows
+from strategies import EXACT, EXAMPLES, YARDSTICKS, policy
 
 import dsms
 from dsms.batch import Batch
 from dsms.clock import WallClock
 from dsms.engine import Engine
 from dsms.errors import PlanError, PolicyError
-from tests.changes_grammar import changes, pairs
-from tests.grammar import Part, Queries
-from tests.rows import STORED, TYPES, Rows, stored_rows, stream_rows
-from tests.strategies import EXACT, EXAMPLES, YARDSTICKS, policy
 
 POLICIES = [name for name in dsms.policies() if name not in YARDSTICKS]  # those must know what becomes of each row
 FAMILIES = ("selection", "join", "difference", "anti join", "aggregate", "union", "named", "changes", "pairs")

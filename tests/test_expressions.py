@@ -135,6 +135,7 @@ def test_not_of_unknown_is_unknown_and_is_null_is_known() -> None:
         ("power(2, -1)", call("power", 2, -1)),
         ("least(3, null, 2)", call("least", 3, None, 2)),
         ("greatest('a', 'b')", call("greatest", "a", "b")),
+        ("least(trim('b'), lower('A'))", Call("least", (call("trim", "b"), call("lower", "A")))),
         ("coalesce(null, 4)", call("coalesce", None, 4)),
         ("nullif(3, 3)", call("nullif", 3, 3)),
         ("nullif(3, null)", call("nullif", 3, None)),

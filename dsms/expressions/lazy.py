@@ -159,7 +159,8 @@ def extreme(choose: Callable[[Any, Any], Any]) -> Callable[[Sequence[Part]], Wor
             a, m = parts[0].work(columns, rows, faults)
             for part in parts[1:]:
                 b, n = part.work(columns, rows, faults)
-                best = choose(a, b)
+                # Of constant strings numpy would make its own kind, which it cannot order.
+                best = choose(np.asarray(a, dtype=object), b) if part.kind == "string" else choose(a, b)
                 if m is not None or n is not None:
                     m, n = np.False_ if m is None else m, np.False_ if n is None else n
                     best, m = np.where(m, b, np.where(n, a, best)), m & n
