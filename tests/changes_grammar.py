@@ -67,9 +67,7 @@ def changes(queries: Queries, kind: str | None = None) -> Part:
         "RSTREAM": f"(WITH w AS {stream.sql} {wanted.contents.format('w')})",
     }[kind]
     columns = {f"c{place}": its for place, (_, its) in enumerate(items)}
-    cql = (
-        f"SELECT {{}} FROM {stream.cql} {wanted.cql}{' AS x' if '(' in stream.cql else ''}{where}"
-    )
+    cql = f"SELECT {{}} FROM {stream.cql} {wanted.cql}{' AS x' if '(' in stream.cql else ''}{where}"
     cql = queries.pick(
         [f"{kind} ({cql.format(listed)})", cql.format(f"{kind}({listed})"), cql.format(f"{kind} {listed}")]
     )
