@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import ray
@@ -14,7 +15,7 @@ class Station:
     """Holds one station's goods in its own process; the plain class is tested without a cluster."""
 
     def __init__(self, goods: Goods) -> None:
-        self._goods = goods
+        self._goods = copy.deepcopy(goods)  # what Ray has brought here cannot be written to
 
     def put(self, port: int, batch: Batch, since: float) -> None:
         self._goods.put(port, batch, since)

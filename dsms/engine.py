@@ -127,12 +127,14 @@ class Engine(Helm):
         if isinstance(goods, Batch):
             rows = self._progress.stamped(place, goods, self.admitted, now)
             self._hold(place, count, self.runner.push(place, rows, now))
+            self.admitted += count
             self._tell(self._progress.silent(place), now)
         else:
             chunk = self._schedule.pushed(place, now, count)
             self.runner.expect(chunk)
             for number in range(chunk.first, chunk.first + count):
                 self._hold(place, 1, self.runner.admit(place, number, self.admitted, now))
+                self.admitted += 1
         for tell in self._on_arrive:
             tell(now, place, count)
 
@@ -255,6 +257,7 @@ class Engine(Helm):
             place = self._places[self._position]
             size = self.runner.admit(place, self._arrivals.first + self._position, self.admitted, instant)
             self._hold(place, 1, size)
+            self.admitted += 1
             for tell in self._on_arrive:
                 tell(instant, place, 1)
             self._position += 1
@@ -277,7 +280,6 @@ class Engine(Helm):
         copies = self.ledger.streams[place].copies
         self.ledger.held += count * copies
         self.ledger.held_bytes += size * copies
-        self.admitted += count
 
     def _end(self, ended: bool) -> bool:
         """Whether nothing arrives any more, as far as is known; True if somebody had waited to hear that."""

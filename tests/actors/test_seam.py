@@ -55,3 +55,33 @@ def test_the_plain_station_needs_no_cluster():
     assert (outcome.taken, outcome.made, outcome.cost, outcome.head) == (2, 2, 4.5, 9)
     assert len(made) == 2
     assert outcome.gone.tolist() == [0.0, 0.0]
+
+
+def test_queries_on_rows_give_the_same_results_on_actors(ray_cluster):
+    """A join and a group: what an operator keeps lives in its actor, time travels with the batches."""
+    stream = {"schema": {"k": "int64", "at": "int64"}, "timestamp": "at"}
+    text = "SELECT a.k, count(*) AS n FROM a [RANGE 10 MICROSECONDS], b [ROWS 3] WHERE a.k = b.k GROUP BY a.k"
+    results = []
+    for runner in (None, ActorRunner):
+        left = []
+        engine = dsms.Engine(
+            dsms.plan_from({"streams": {"a": stream, "b": stream}, "queries": {"q": {"cql": text}}}),
+            dsms.policy_named("chain"),
+            clock=dsms.WallClock(),
+            runner=runner,
+            sink=lambda _, rows, left=left: left.extend(zip(rows.each("sign").tolist(), rows.records(), strict=True)),
+        )
+        for name, columns in (("a", {"k": [1, 2, 1], "at": [1, 2, 3]}), ("b", {"k": [1, 2], "at": [2, 4]})):
+            engine.push(name, Batch.of(columns))
+            engine.run()
+        engine.end()
+        engine.run()
+        engine.finish(engine.clock.now())
+        results.append(left)
+    assert results[0] == results[1]
+    assert results[0] == [
+        (1, {"k": 1, "n": 1}),
+        (-1, {"k": 1, "n": 1}),
+        (1, {"k": 1, "n": 2}),
+        (1, {"k": 2, "n": 1}),
+    ]
