@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from join_model import END, Change, Source, batch_of, contents, pushed, told
 
 from dsms.algebra import Window
 from dsms.batch import Batch
@@ -17,7 +18,6 @@ from dsms.dataflow import Difference, Expression, Join, Stream
 from dsms.errors import PlanError
 from dsms.joins import MultiJoin
 from dsms.joins.ahead import Ahead
-from tests.join_model import END, Change, Source, batch_of, contents, pushed, told
 
 R, S, T = Stream("r", "ab"), Stream("s", "bc"), Stream("t", "ac")
 PURE: dict[str, Expression] = {"two": Join(R, S, "b"), "three": Join(Join(R, S, "b"), T, "ac")}

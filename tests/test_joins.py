@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from join_model import Change, Source, batch_of, contents, expected, pushed, told
 from numpy.typing import NDArray
 
 from dsms.algebra import Window
@@ -21,7 +22,6 @@ from dsms.dataflow.translate import NotStoredError
 from dsms.errors import PlanError
 from dsms.joins import MultiJoin
 from dsms.settings import Settings
-from tests.join_model import Change, Source, batch_of, contents, expected, pushed, told
 
 UNBOUNDED = Window("unbounded")
 WINDOWS = [Window("range", 4), Window("range", 0), Window("rows", 2), Window("rows", 1), Window("unbounded"), None]
