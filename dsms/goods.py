@@ -69,14 +69,16 @@ class Goods:
         stopped = self.meter()
         cost = self._declared(batch) + startup if started is None or stopped is None else stopped - started
         head = queue[0][0].first("seq") if queue else NOTHING
-        gone = self._arrivals(made) if self.sink and made.rows and self._amount(made) else ()
         # Where there are no rows to tell it, how far time has come is told as if it were one.
-        taken = self._amount(batch) if len(batch) else 1
-        given = self._amount(made) if len(made) else int(self.timed and made.upto is not None)
+        taken = self._amount(batch) if batch.rows else 1
+        given = self._amount(made) if made.rows else int(self.timed and made.upto is not None)
+        gone = self._arrivals(made) if self.sink and made.rows and given else ()
         taken_bytes, given_bytes = self._bytes(batch, self.sizes[port]), self._bytes(made, self.size)
         seq, operator = batch.first("seq"), self.operator
-        asides, operator.asides = tuple(operator.asides), []
-        due = operator.deadline()
+        due = operator.deadline() if operator.timed else None
+        asides: tuple[Aside, ...] = ()
+        if operator.asides:
+            asides, operator.asides = tuple(operator.asides), []
         return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone, asides, due), made
 
     def waiting_since(self) -> float:
@@ -93,7 +95,7 @@ class Goods:
             raise OperatorError(f"operator {self.name!r} raised {type(error).__name__}: {error}") from error
 
     def _amount(self, batch: Batch) -> float:
-        return batch.total("size") if self.fractional else len(batch)
+        return batch.total("size") if self.fractional else batch.rows
 
     def _bytes(self, batch: Batch, size: float) -> float:
         return batch.total("size") * size if self.fractional else batch.memory()

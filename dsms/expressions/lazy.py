@@ -70,11 +70,13 @@ def _of_two(kernel: Kernel, one: Work, other: Work) -> Work:
 def conjunction(parts: Sequence[Part]) -> Work:
     """`and` of SQL: false if a part is, else null if a part is; faults of a part count where none before is false."""
 
+    first, *others = (part.work for part in parts)
+
     def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
-        a, m = parts[0].work(columns, rows, faults)
-        for part in parts[1:]:
+        a, m = first(columns, rows, faults)
+        for each in others:
             inner = Faults()
-            b, n = part.work(columns, rows, inner)
+            b, n = each(columns, rows, inner)
             if inner.found:
                 faults.count(inner, a if m is None else a | m)
             if m is not None or n is not None:

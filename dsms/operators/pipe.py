@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,10 +14,11 @@ from dsms.errors import PlanError, RowError, existing
 from dsms.expressions.evaluate import Evaluator, compiled
 from dsms.expressions.faults import Faults
 from dsms.expressions.functions import UserFunction
-from dsms.expressions.tree import Column, Expression, columns_of, only_compares, text_of
+from dsms.expressions.tree import Call, Column, Expression, columns_of, only_compares, text_of
 from dsms.operators.base import ROW_COST, Aside, Operator
 from dsms.schema import DTYPES, Schema
 
+BOOL = np.dtype(bool)
 FEW = 0.2  # a part of the rows: of more, a condition is sooner worked out for all than for those looked up
 ON_ERROR = ("fail", "dead-letter")
 
@@ -84,6 +85,21 @@ class _Making:
     names: tuple[str, ...]  # of the columns that are read
 
 
+def _paired(steps: Sequence[Keep | Make]) -> list[Keep | Make]:
+    """Two comparisons in a row as one condition: sooner worked out for all rows together than one after the other."""
+    found: list[Keep | Make] = []
+    open_ = False  # whether the last found takes another
+    for step in steps:
+        plain = isinstance(step, Keep) and only_compares(step.condition)
+        if open_ and plain and isinstance(step, Keep) and isinstance(before := found[-1], Keep):
+            found[-1] = Keep(Call("and", (before.condition, step.condition)))
+            open_ = False
+        else:
+            found.append(step)
+            open_ = plain
+    return found
+
+
 @dataclass(eq=False)
 class Pipe(Operator):
     """Conditions and new columns, step after step; has no state."""
@@ -110,7 +126,7 @@ class Pipe(Operator):
 
     def _compile(self) -> None:
         self.output = self.schema
-        self._steps = [self._compiled(step) for step in self.steps]
+        self._steps = [self._compiled(step) for step in _paired(self.steps)]
         asked = [step.condition for step in self.steps if isinstance(step, Keep)]
         made = [item for step in self.steps if isinstance(step, Make) for _, item in step.items]
         self._silent = all(map(only_compares, [*asked, *made]))  # nothing in it that numpy would warn of
@@ -163,7 +179,7 @@ class Pipe(Operator):
         """Only the rows for which a condition holds; with another cheap one to come they need not be looked up yet."""
         faults = Faults()
         holds, unknown = step.evaluator.quietly(rows.picked(step.evaluator.names), rows.count, faults)
-        if holds.dtype != bool:
+        if holds.dtype is not BOOL and holds.dtype != BOOL:
             holds = holds.astype(bool)  # a null that has no type
         if unknown is not None:
             holds = holds & ~unknown
