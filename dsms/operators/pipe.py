@@ -118,7 +118,7 @@ class Pipe(Operator):
         self._compile()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_steps"}
+        return {name: value for name, value in vars(self).items() if name not in ("_steps", "_choice")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
@@ -130,6 +130,7 @@ class Pipe(Operator):
         asked = [step.condition for step in self.steps if isinstance(step, Keep)]
         made = [item for step in self.steps if isinstance(step, Make) for _, item in step.items]
         self._silent = all(map(only_compares, [*asked, *made]))  # nothing in it that numpy would warn of
+        self._choice = self._one_choice()
         cheap = [isinstance(step, _Condition) and step.cheap for step in self._steps]
         self._another = [*cheap[1:], False][: len(cheap)]  # whether a cheap condition follows
 
@@ -151,6 +152,17 @@ class Pipe(Operator):
         names = tuple(dict.fromkeys(name for _, evaluator, _ in items for name in evaluator.names))
         return _Making(tuple((n, p.name if isinstance(p, Column) else e, p) for n, e, p in items), names)
 
+    def _one_choice(self) -> tuple[Evaluator, tuple[tuple[str, str], ...]] | None:
+        """The one condition and the names, if that is all there is to it."""
+        if not self._silent or not self._steps or not isinstance(condition := self._steps[0], _Condition):
+            return None
+        if len(self._steps) == 1:
+            return condition.evaluator, tuple((name + tail,) * 2 for name in self.output for tail in ("", NULLS))
+        second = self._steps[1]
+        if len(self._steps) > 2 or not isinstance(second, _Renaming):
+            return None
+        return condition.evaluator, second.names
+
     def _cheap(self, condition: Expression) -> bool:
         """Whether it is about numbers only, and nobody else's code."""
         return not self.functions and all(self.output[name] != "string" for name in columns_of(condition))
@@ -158,6 +170,8 @@ class Pipe(Operator):
     def process(self, batch: Batch, port: int = 0) -> Batch:
         if not batch.rows:
             return replace(batch, columns={})  # only time
+        if self._choice is not None:
+            return self._chosen(batch, *self._choice)
         rows = _Rows(batch.columns, batch.rows)
         if self._silent:
             self._take_through(batch, rows)
@@ -165,6 +179,17 @@ class Pipe(Operator):
             with np.errstate(all="ignore"):  # what has no value is a fault, and infinite is a value
                 self._take_through(batch, rows)
         return self._put_out(batch, rows)
+
+    def _chosen(self, batch: Batch, evaluator: Evaluator, names: Sequence[tuple[str, str]]) -> Batch:
+        """The same, written out for what most queries are: comparisons, in which nothing can go wrong, and names."""
+        holds, unknown = evaluator.quietly(batch.columns, batch.rows, Faults())
+        left = (holds if unknown is None else holds & ~unknown).nonzero()[0]
+        columns = batch.columns
+        if len(left) == batch.rows:
+            if len(self._steps) == 1:
+                return batch
+            return replace(batch, columns={new: columns[old] for new, old in names if old in columns})
+        return _picked(batch, {new: columns[old].take(left) for new, old in names if old in columns}, left)
 
     def _take_through(self, batch: Batch, rows: _Rows) -> None:
         for step, another in zip(self._steps, self._another, strict=True):
@@ -237,12 +262,18 @@ class Pipe(Operator):
             return batch if columns is batch.columns else replace(batch, columns=columns)
         if rows.at is not None:
             columns = rows.picked(tuple(columns))
-        varied: dict[str, Any] = {name: getattr(batch, name) for name in VARIES}
-        for name, values in varied.items():
-            if isinstance(values, np.ndarray):
-                varied[name] = values.take(left) if rows.count else values[0].item()
-        upto = batch.upto
-        if upto is None and batch.rows:  # the last row may be gone, the time it brought is not
-            upto = int(batch.each("ts")[-1])
-        # `replace` would take three times as long.
-        return Batch(columns, rows.count, upto=upto, ended=batch.ended, **varied)
+        return _picked(batch, columns, left)
+
+
+def _picked(batch: Batch, columns: Mapping[str, Values], left: Values) -> Batch:
+    """Rows of a batch at these positions, with these columns."""
+    count = len(left)
+    varied: dict[str, Any] = {name: getattr(batch, name) for name in VARIES}
+    for name, values in varied.items():
+        if isinstance(values, np.ndarray):
+            varied[name] = values.take(left) if count else values[0].item()
+    upto = batch.upto
+    if upto is None:  # the last row may be gone, the time it brought is not
+        upto = int(batch.each("ts")[-1])
+    # `replace` would take three times as long.
+    return Batch(columns, count, upto=upto, ended=batch.ended, **varied)
