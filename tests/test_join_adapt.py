@@ -75,7 +75,7 @@ def test_the_window_is_forgotten_when_its_upkeep_no_longer_pays() -> None:
 
 
 def test_the_window_comes_and_goes_with_the_rates_of_the_streams_alone() -> None:
-    """The same values all along, and no meter: what each operation makes of an item says nothing of how often it is asked."""
+    """The same values all along, and no meter: what becomes of an item says nothing of how often one comes."""
     join, plain = join_of(), join_of(keep=())
     kept, answers, expected = [], list[Batch](), list[Batch]()
     for phase, rates in enumerate([(2, 2, 200), (20, 20, 1), (2, 2, 200)]):
