@@ -9,8 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dsms.errors import DsmsError
+
 Column = NDArray[Any]
 NULLS = "?"  # a column `size` with nulls has a boolean column `size?` beside it: true where there is none
+
+
+class UnevenError(DsmsError, ValueError):
+    """Columns of one batch that are not of one length."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,7 @@ class Batch:
         if lengths and "rows" in attributes:
             lengths["rows"] = attributes["rows"]
         if len(set(lengths.values())) > 1:
-            raise ValueError(f"columns of one batch differ in length: {lengths}")
+            raise UnevenError(f"columns of one batch differ in length: {lengths}")
         attributes.setdefault("rows", next(iter(lengths.values()), 0))
         return cls(arrays, **attributes)
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import Any
+from typing import Any, Literal
 
 from dsms.errors import PlanError, existing
 
@@ -16,6 +16,7 @@ CHOICES = {
     "buffers": ("shared", "private"),
     "statistics": ("declared", "average", "window"),
     "on_error": ("fail", "dead-letter"),
+    "mode": ("block", "item"),
 }
 NUMBERS = ("slice", "until", "window", "history", "max_wait", "scheduling_cost")
 MAY_BE_ZERO = ("until", "scheduling_cost")
@@ -39,7 +40,10 @@ class Settings:
     max_wait: float | None = None  # a segment with work that has waited longer is run whatever its priority
     scheduling_cost: float = 0.0  # time that entering a changed priority into the ready order takes
     on_error: str = "fail"  # what becomes of a row that an expression cannot be worked out for
-    order: str | int = "preserving"  # of joins' results: or "weak", or how many items may be ahead of their time
+    order: Literal["preserving", "weak"] | int = (
+        "preserving"  # of joins' results: or "weak", or how many items may be ahead of their time
+    )
+    mode: Literal["block", "item"] = "block"  # by which T the order of a join's operations is chosen
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Settings:

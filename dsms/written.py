@@ -45,6 +45,7 @@ def stations(
         partial(function_named, folder=around.folder),
         settings.on_error,
         settings.ahead,
+        settings.mode,
     )
     builder.build({name: (queries[name][0], node) for name, node in nodes.items()})
     return builder.found, builder.tops

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from strategies import EXACT
 
 from dsms.algebra import Aggregation
 from dsms.batch import Batch
-from dsms.errors import PlanError
+from dsms.errors import PlanError, RowError
 from dsms.operators.aggregation.aggregate import Aggregate
 from dsms.operators.aggregation.extremes import NONE, stabbed
 from dsms.schema import DTYPES, Schema
@@ -216,8 +217,6 @@ def test_without_keys_there_is_a_row_even_of_nothing():
     operator = Aggregate(schema=Schema.of(SMALL), aggregations=aggregations)
     batches = [Batch(upto=5), small((5, 1, 0, 2.0), upto=6), small((8, -1, 0, 2.0), upto=9)]
     assert put_out(operator, batches) == [
-        (4, 1, 0, None),
-        (5, -1, 0, None),
         (5, 1, 1, 2.0),
         (8, -1, 1, 2.0),
         (8, 1, 0, None),
@@ -228,8 +227,8 @@ def test_without_keys_there_is_a_row_even_of_nothing():
 def test_beneath_a_null_string_lies_a_string():
     operator = Aggregate(schema=SCHEMA, aggregations=(Aggregation("a", "min", "s"),))
     nothing = dict.fromkeys(TYPES)
-    parts = [Batch(upto=5), batch([(5, 1, nothing)], upto=6), batch([(7, 1, nothing | {"s": "b"})], upto=8)]
-    assert [operator.process(part).columns["a"].tolist() for part in parts] == [[""], [], ["", "b"]]
+    parts = [batch([(5, 1, nothing)], upto=6), batch([(7, 1, nothing | {"s": "b"})], upto=8)]
+    assert [operator.process(part).columns["a"].tolist() for part in parts] == [[""], ["", "b"]]
 
 
 def test_a_first_row_that_is_not_complete_yet_holds_the_row_of_nothing_back():
@@ -275,8 +274,26 @@ def test_a_sum_beyond_int64_is_a_fault_that_names_the_group(sign):
     rows = [(1, 1, {"k": 1, "x": most}), (2, 1, {"k": 2, "x": most}), (3, -1, {"k": 1, "x": most})]
     operator = aggregate("sum", types=types)
     assert len(put_out(operator, [batch(rows, types, upto=4)])) == 3
-    with pytest.raises(OverflowError, match=rf"the sum of 'x' of group {{'k': 2}} is {most + sign}: beyond"):
+    with pytest.raises(RowError, match=rf"the sum of 'x' of group {{'k': 2}} is {most + sign}: beyond"):
         operator.process(batch([(5, 1, {"k": 1, "x": most}), (6, 1, {"k": 2, "x": sign})], types, upto=9))
+
+
+def test_a_sum_beyond_int64_may_be_null_and_told_until_it_fits_again():
+    types = {"k": "int64", "x": "int64"}
+    operator = replace(aggregate("sum", types=types), on_error="dead-letter")
+    most = 2**63 - 1
+    rows = [(1, 1, {"k": 1, "x": most}), (2, 1, {"k": 1, "x": 5}), (3, 1, {"k": 2, "x": 7}), (4, -1, {"k": 1, "x": 5})]
+    assert put_out(operator, [batch(rows, types, upto=5)]) == [
+        (1, 1, 1, most),
+        (2, -1, 1, most),
+        (2, 1, 1, None),
+        (3, 1, 2, 7),
+        (4, -1, 1, None),
+        (4, 1, 1, most),
+    ]
+    (aside,) = operator.asides
+    assert (aside.kind, aside.batch.records(), aside.batch.first("ts")) == ("error", [{"k": 1}], 2)
+    assert aside.reason == f"the sum of 'x' of group {{'k': 1}} is {most + 5}: beyond what int64 can hold"
 
 
 def test_an_average_may_add_up_to_more_than_int64_can_hold():

@@ -45,7 +45,8 @@ def test_a_join_of_three_is_shown_as_the_paper_has_it():
         "s: ->(w_s), join[b](w_r), join[a,c](w_t), transform[a], ->(w_out)",
         "t: ->(w_t), join[c](w_s), join[a,b](w_r), transform[a], ->(w_out)",
     ]
-    assert found.edges == (9, 3)
+    (join,) = found.joins
+    assert (join.order, join.dashed_edges, join.without_timestamps) == ("preserving", 6, 9)
 
 
 def test_a_difference_is_taken_before_the_join_where_that_is_quicker():
@@ -88,6 +89,36 @@ def test_what_was_pushed_down_and_what_is_shared_is_said():
     assert two.changes == ["one.window is shared with query 'one'"]
 
 
+def test_what_the_query_itself_puts_first_is_no_change_and_nothing_is_measured_without_rows():
+    text = f"SELECT x.a FROM (SELECT a, b FROM r WHERE b < 15) AS x, s {WINDOW} WHERE x.b = s.b AND x.a > 3"
+    found = flows(text, {"r": R, "s": S})
+    assert found.changes == ["a > 3 checked before q.join"]
+
+
+@pytest.mark.parametrize(("order", "expected"), [("weak", 0), (3, 0), ("preserving", 2)])
+def test_dashed_edges_are_those_of_the_order_that_is_set(order, expected):
+    text = f"SELECT r.a FROM r {WINDOW}, s {WINDOW} WHERE r.b = s.b"
+    plan = {"streams": {"r": R, "s": S}, "queries": {"q": {"cql": text}}, "run": {"order": order}}
+    (join,) = dsms.dataflows(plan).queries[0].joins
+    assert (join.order, join.because, join.dashed_edges) == (order, None, expected)
+
+
+def test_a_join_that_cannot_work_ahead_keeps_the_order_and_says_why():
+    text = f"SELECT r.a FROM r [ROWS 2], s {WINDOW} WHERE r.b = s.b"
+    plan = {"streams": {"r": R, "s": S}, "queries": {"q": {"cql": text}}, "run": {"order": "weak"}}
+    (join,) = dsms.dataflows(plan).queries[0].joins
+    assert join.order == "preserving"
+    assert join.because == "'r' is a window of rows, whose contents depend on what has come before"
+
+
+def test_whether_a_window_inside_a_join_pays_is_said():
+    text = f"SELECT r.a FROM r {WINDOW}, s {WINDOW}, t {WINDOW} WHERE r.b = s.b AND r.a = t.a AND s.c = t.c"
+    sources = {"r": rows(400, 5000, 1, "a", "b"), "s": rows(400, 5000, 2, "b", "c"), "t": rows(4000, 500, 3, "a", "c")}
+    (window,) = flows(text, streams(r=R, s=S, t=T), sources=sources).windows
+    assert window.startswith("w_rs is ")
+    assert "a row of t takes" in window
+
+
 def test_a_plan_without_written_queries_has_no_dataflow(plans):
     with pytest.raises(PlanError, match="no query is written as CQL"):
         dsms.dataflows(plans / "path.toml")
@@ -97,7 +128,14 @@ def test_the_command_prints_json(plans, capsys):
     assert main(["explain", str(plans / "auction.toml"), "--dataflow", "--json", "--sample", "50"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [query["query"] for query in found["queries"]] == ["high", "best", "busy", "met", "unasked"]
-    assert found["queries"][3]["dashed_edges"] == {"without_timestamps": 3, "with_timestamps": 1}
+    (join,) = found["queries"][3]["joins"]
+    assert join == {
+        "station": "met.join",
+        "order": "preserving",
+        "because": None,
+        "dashed_edges": 2,
+        "without_timestamps": 3,
+    }
 
 
 @pytest.mark.parametrize(("words", "message"), [

@@ -340,8 +340,8 @@ def test_what_should_be_a_table_is_one(refuse: Refuse, text: str, place: str) ->
             "sede = 1",
             "run.sede",
             "no setting 'sede' (did you mean 'seed'?); there are ['bounds', 'buffers', 'history', 'in_service', "
-            "'max_wait', 'on_error', 'order', 'scheduling_cost', 'seed', 'selectivity', 'slice', 'statistics', "
-            "'tuples', 'until', 'window']",
+            "'max_wait', 'mode', 'on_error', 'order', 'scheduling_cost', 'seed', 'selectivity', 'slice', "
+            "'statistics', 'tuples', 'until', 'window']",
         ),
     ],
 )

@@ -124,11 +124,6 @@ def test_the_order_of_joins_is_a_setting_and_changes_no_result_in_the_end(folder
     ({"run": {"order": "strict"}}, r"run\.order: 'strict' is neither"),
     ({"run": {"order": 0}}, r"run\.order: 0 is neither"),
     ({"run": {"tuples": "fractional"}}, r"queries\.q\.cql: fractional tuples have no columns"),
-    (
-        {"queries": {"q": {"cql": "SELECT a.who FROM bids [ROWS 2] AS a, bids [ROWS 2] AS b WHERE a.who = b.who"}},
-         "run": {"order": "weak"}},
-        r"queries\.q.*rows",
-    ),
 ])  # fmt: skip
 def test_what_cannot_be_planned_is_refused_with_its_place(folder, change, message):
     table = {"streams": BIDS, "queries": {"q": {"cql": "SELECT who FROM bids"}}, **change}

@@ -6,19 +6,22 @@ operations the one with the least T is the best, and which results are worth a w
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from typing import Literal as OneOf
 
-from dsms import dataflow
+from dsms import algebra, dataflow
+from dsms.algebra import Node, Select, Windowed, inputs_of
 from dsms.clock import WallClock
-from dsms.dataflow import Cost, Dataflow
+from dsms.dataflow import Cost, Dataflow, Detour, Join
 from dsms.engine import Engine
 from dsms.errors import PlanError
 from dsms.execution import feed_of
-from dsms.expressions.tree import text_of
-from dsms.joins import MultiJoin
+from dsms.expressions.tree import columns_of, conjuncts, renamed, text_of
+from dsms.joins import MultiJoin, why_in_order
 from dsms.operators import Operator
 from dsms.operators.aggregation import Aggregate, Distinct
 from dsms.operators.arrange import Arrange
@@ -31,6 +34,7 @@ from dsms.planfile import plan_from, read_plan
 from dsms.policies.registry import policy_named
 from dsms.statistics import Measured
 
+Order = OneOf["preserving", "weak"] | int
 SAMPLE = 100_000  # rows by which operations are measured
 ROWS = 500  # in a batch: a join decides on its plan every so many
 
@@ -52,18 +56,30 @@ class Line:
 
 
 @dataclass(frozen=True)
+class JoinOrder:
+    """In which order a join puts its results out, and the dashed edges when a row of each of its inputs is pending."""
+
+    station: str
+    order: Order
+    because: str | None  # why it keeps the order although the plan would let it not
+    dashed_edges: int  # of the scheduling graph in that order, timestamps deciding what is read
+    without_timestamps: int  # if every operation waited for all that it conflicts with
+
+
+@dataclass(frozen=True)
 class QueryFlows:
     """A query as dataflow expressions."""
 
     query: str
     lines: list[Line]
     changes: list[str]  # what was done to it, and what that saves
-    edges: tuple[int, int] | None  # dashed edges with a row of each stream pending: without timestamps, with them
+    windows: list[str]  # of results inside joins: whether they are worth keeping
+    joins: list[JoinOrder]
 
     def to_json(self) -> dict[str, Any]:
-        edges = None if self.edges is None else {"without_timestamps": self.edges[0], "with_timestamps": self.edges[1]}
-        lines = [line.to_json() for line in self.lines]
-        return {"query": self.query, "streams": lines, "changes": self.changes, "dashed_edges": edges}
+        lines, joins = [line.to_json() for line in self.lines], [asdict(join) for join in self.joins]
+        said = {"changes": self.changes, "windows": self.windows}
+        return {"query": self.query, "streams": lines, **said, "joins": joins}
 
 
 @dataclass(frozen=True)
@@ -71,7 +87,7 @@ class Dataflows:
     """All queries of a plan that work on rows."""
 
     plan: str
-    order: str | int
+    order: Order
     rows: int  # by which operations were measured; 0: there was nothing to measure them by
     queries: list[QueryFlows]
 
@@ -125,17 +141,26 @@ def _flows(plan: Plan, query: Query, trial: _Trial) -> QueryFlows:
     top = query.stations[-1]
     lines = [_line(way, trial) for way in _ways(top)]
     changes = [*_pushed(query, trial), *_shared(query)]
-    joins = 0
-    without = with_timestamps = 0
+    windows: list[str] = []
+    joins: list[JoinOrder] = []
     for station in _above(top):
         join = trial.operator(station)
         if isinstance(join, MultiJoin):
-            joins += 1
             changes += _reordered(join)
-            pending = [flow.stream for flow in join.plan]
-            without += dataflow.edges(join.plan, pending)
-            with_timestamps += dataflow.edges(join.plan, pending, timestamps=True)
-    return QueryFlows(query.name, lines, changes, (without, with_timestamps) if joins else None)
+            windows += _inner_window(join)
+            joins.append(_order(plan, station, join))
+    return QueryFlows(query.name, lines, changes, windows, joins)
+
+
+def _order(plan: Plan, station: Station, join: MultiJoin) -> JoinOrder:
+    wanted = plan.settings.order
+    because = why_in_order(join.inputs, join.expression) if wanted != "preserving" else None
+    order: Order = wanted if because is None else "preserving"
+    pending = [flow.stream for flow in join.plan]
+    graph = dataflow.SchedulingGraph.of(join.plan, dataflow.Execution(join.plan, order=order).matrix)
+    for stream in pending:
+        graph = graph.arrive(stream)
+    return JoinOrder(station.name, order, because, graph.waits, dataflow.edges(join.plan, pending))
 
 
 def _ways(station: Station) -> Iterator[list[tuple[Station | Stream, int]]]:
@@ -211,10 +236,27 @@ def _reordered(join: MultiJoin) -> list[str]:
     estimate, said = join.estimate(), []
     for flow, before in zip(join.plan, join.first(), strict=True):
         if flow != before:
-            now, then = (dataflow.duration_of(each, estimate) for each in (flow, before))
+            now, then = (dataflow.duration_of(each, estimate, join.mode) for each in (flow, before))
             gained = f"T of the join {1 - now / then:.0%} less" if now < then else "as the window has to be kept"
             said.append(f"{flow} instead of {_inner(before)}: {gained}")
     return said
+
+
+def _inner_window(join: MultiJoin) -> list[str]:
+    """Of a join of three: what a window of the first two is worth to a row of the third, by equation 1."""
+    whole = join.expression
+    if not isinstance(whole, Join) or not isinstance(whole.left, Join) or len(whole.streams) != 3:
+        return []
+    estimate = join.estimate()
+    two, name = whole.left, whole.streams[-1]
+    with_it, without = (
+        next(flow for flow in dataflow.translate(whole, stored) if flow.stream == name) for stored in ([two.name], [])
+    )
+    detour = Detour.of(estimate, with_it, without)
+    kept = any(operation.window == f"w_{two.name}" for flow in join.plan for operation in flow.operations)
+    times = f"{detour.with_window(math.inf):.2g} s with it and {detour.without_window():.2g} s without (equation 1)"
+    upkeep = f"each row in it {detour.record_rs:.2g} s to record"
+    return [f"w_{two.name} is {'' if kept else 'not '}kept: a row of {name} takes {times}, {upkeep}"]
 
 
 def _inner(flow: Dataflow) -> str:
@@ -223,16 +265,30 @@ def _inner(flow: Dataflow) -> str:
 
 def _pushed(query: Query, trial: _Trial) -> list[str]:
     """Conditions that are met before a window or a join that the query puts before them."""
-    said = []
+    said, above = [], _written_above(query.node) if query.node is not None else set()
     for station in query.stations:
         behind = [s for s in station.consumers if s.query is query and isinstance(s.operator, Recorder | MultiJoin)]
         if isinstance(station.operator, Pipe) and behind:
-            kept = trial.cost(station).outputs
-            conditions = [text_of(step.condition) for step in station.operator.steps if isinstance(step, Keep)]
+            steps = [step.condition for step in station.operator.steps if isinstance(step, Keep)]
+            conditions = [text_of(condition) for condition in steps if text_of(condition) in above]
             if conditions:
-                checked = f"{' and '.join(conditions)} checked before {behind[0].name}"
-                said.append(f"{checked}: {max(0.0, 1 - kept):.0%} of the rows do not get there")
+                passed = f": {max(0.0, 1 - trial.cost(station).outputs):.0%} of the rows do not get there"
+                said.append(f"{' and '.join(conditions)} checked before {behind[0].name}{passed if trial.rows else ''}")
     return said
+
+
+def _written_above(node: Node) -> set[str]:
+    """The conditions that a query has above a window or a join, as texts with bare names."""
+    found: set[str] = set()
+    if isinstance(node, Select) and _holds_rows(node.of):
+        for condition in conjuncts(node.condition):
+            bare = {name: name.rpartition(".")[2] for name in columns_of(condition)}
+            found.add(text_of(renamed(condition, bare)))
+    return found.union(*map(_written_above, inputs_of(node)))
+
+
+def _holds_rows(node: Node) -> bool:
+    return isinstance(node, Windowed | algebra.Join) or any(map(_holds_rows, inputs_of(node)))
 
 
 def _shared(query: Query) -> list[str]:

@@ -85,8 +85,12 @@ def _run_dataflow(given: argparse.Namespace) -> int:
             print(f"    T = {seconds(line.block)} in block mode, {seconds(line.item)} in item mode")
         for change in query.changes:
             print(f"  changed: {change}")
-        if query.edges is not None:
-            print(f"  dashed edges: {query.edges[1]} with timestamps, {query.edges[0]} without")
+        for window in query.windows:
+            print(f"  {window}")
+        for join in query.joins:
+            because = "" if join.because is None else f", as {join.because}"
+            print(f"  {join.station}: order {join.order}{because}")
+            print(f"  dashed edges: {join.dashed_edges}; without timestamps {join.without_timestamps}")
     return 0
 
 

@@ -28,7 +28,7 @@ from dsms.dataflow.execution import (
     is_order_preserving,
     is_weakly_order_preserving,
 )
-from dsms.dataflow.expression import RESULT, Difference, Expression, Join, Stream, inputs, intermediates
+from dsms.dataflow.expression import RESULT, Difference, Expression, Join, Stream, inputs, intermediates, parts
 from dsms.dataflow.graph import Edge, Node, SchedulingGraph, edges
 from dsms.dataflow.operation import Dataflow, Operation
 from dsms.dataflow.translate import Plan, orders, plans, translate
@@ -74,6 +74,7 @@ __all__ = [
     "numbered",
     "orders",
     "pairs",
+    "parts",
     "plans",
     "translate",
     "work_rate",

@@ -102,6 +102,14 @@ class Detour:
     join_rs: float
     outputs_s: float  # how many items of s an item of t meets
 
+    @classmethod
+    def of(cls, estimate: Estimate, with_window: Dataflow, without: Dataflow) -> Detour:
+        """By the costs of an item's operations on its two ways: record, join rs; and record, join s, join r."""
+        record, join_rs = (estimate(operation) for operation in with_window.operations[:2])
+        _, join_s, join_r = (estimate(operation) for operation in without.operations[:3])
+        recorded = estimate(Operation("record", with_window.operations[1].window))
+        return cls(record.time, record.time, recorded.time, join_r.time, join_s.time, join_rs.time, join_s.outputs)
+
     def wait(self, since: float) -> float:
         """Equation 2: how long an item of t waits until w_rs has what an item of s brought that came so long before."""
         return max(0, self.record_s + self.join_r + self.record_rs - (since + self.record_t))

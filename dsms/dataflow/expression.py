@@ -116,6 +116,14 @@ def intermediates(expression: Expression) -> tuple[str, ...]:
     return tuple(name for name in _names(expression)[:-1] if name not in expression.streams)
 
 
+def parts(expression: Expression) -> list[Expression]:
+    """The operations inside an expression, the innermost first."""
+    if isinstance(expression, Stream):
+        return []
+    inside = [*parts(expression.left), *parts(expression.right)]
+    return [*inside, *(part for part in (expression.left, expression.right) if not isinstance(part, Stream))]
+
+
 def _names(expression: Expression) -> list[str]:
     """The names of an expression and all its parts, its own last."""
     if isinstance(expression, Stream):

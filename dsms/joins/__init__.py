@@ -4,7 +4,8 @@
 their operations, `multijoin` is the operator around it; `adapt` finds better orders while it runs.
 """
 
+from dsms.joins.ahead import why_in_order
 from dsms.joins.inputs import Input
 from dsms.joins.multijoin import MultiJoin
 
-__all__ = ["Input", "MultiJoin"]
+__all__ = ["Input", "MultiJoin", "why_in_order"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 
@@ -15,6 +15,7 @@ from dsms.dataflow import (
     Difference,
     Estimate,
     Expression,
+    Mode,
     Operation,
     Plan,
     Stream,
@@ -22,6 +23,7 @@ from dsms.dataflow import (
     inputs,
     intermediates,
     orders,
+    parts,
     translate,
     work_rate,
 )
@@ -66,7 +68,7 @@ class Scales:
     """Counts what operations do and how fast streams come, and says what an operation is likely to cost."""
 
     def __init__(self, expression: Expression, sides: Mapping[str, InputSide]) -> None:
-        self._parts = {window(part): part for part in _parts(expression)}
+        self._parts = {window(part): part for part in parts(expression)}
         self._sides = sides
         self._tallies: dict[Operation, _Tally] = {}
         self._events: dict[str, float] = {}
@@ -151,8 +153,8 @@ class Scales:
 class Adviser:
     """All plans of an expression, or for many streams those that a greedy choice finds."""
 
-    def __init__(self, expression: Expression, keep: Sequence[str] | None) -> None:
-        self._expression = expression
+    def __init__(self, expression: Expression, keep: Sequence[str] | None, mode: Mode = "block") -> None:
+        self._expression, self._mode = expression, mode
         self._many = len(expression.streams) > ALL
         inside = intermediates(expression)
         counts = range(len(inside) + 1)
@@ -175,7 +177,7 @@ class Adviser:
 
     def best(self, estimate: Estimate, rates: Mapping[str, float]) -> Plan:
         """The plan of the least work; of equals the least stored."""
-        plans = [tuple(best_order(flows, estimate) for flows in choice) for choice in self._choices()]
+        plans = [tuple(best_order(flows, estimate, self._mode) for flows in choice) for choice in self._choices()]
         if self._many and pure(self._expression) and () in self._stored:
             plans.insert(0, tuple(greedy(self._expression, part, estimate) for part in inputs(self._expression)))
         return min(plans, key=lambda plan: work_rate(plan, estimate, rates))
@@ -220,13 +222,3 @@ def greedy(expression: Expression, source: Stream, estimate: Estimate) -> Datafl
         have.update(part.attributes)
         left.remove(part)
     return Dataflow(source.name, (*operations, Operation("record", "w_out")))
-
-
-def _parts(expression: Expression) -> Iterable[Expression]:
-    """The operations inside an expression, not itself."""
-    if isinstance(expression, Stream):
-        return
-    for part in (expression.left, expression.right):
-        if not isinstance(part, Stream):
-            yield part
-            yield from _parts(part)

@@ -81,17 +81,20 @@ def check_ahead(most: float, inputs: tuple[Input, ...], expression: Expression, 
     """Refuse to work ahead where the results would depend on it."""
     if math.isnan(most) or most < 0:
         raise PlanError(f"ahead is {most}: a number of rows is wanted, from 0 up", "ahead")
-    if not most:
-        return
-    why = None
+    why = why_in_order(inputs, expression, keep)
+    if most and why:
+        raise PlanError(f"ahead is {most:g}, but {why}; only joins of windows by time can work ahead", "ahead")
+
+
+def why_in_order(inputs: tuple[Input, ...], expression: Expression, keep: tuple[str, ...] | None = None) -> str | None:
+    """Why a join cannot work ahead of time; None if it can."""
     if not pure(expression):
-        why = "a difference takes back what it let through too soon"
-    elif keep:
-        why = f"the windows of {list(keep)} would see results in another order"
+        return "a difference takes back what it let through too soon"
+    if keep:
+        return f"the windows of {list(keep)} would see results in another order"
     for part in inputs:
         kind = (part.window or Window("rows")).kind
         if part.rows is None and (part.window is None or kind == "rows"):
             what = "a relation that is taken back from" if part.window is None else "a window of rows"
-            why = f"{part.alias!r} is {what}, whose contents depend on what has come before"
-    if why:
-        raise PlanError(f"ahead is {most:g}, but {why}; only joins of windows by time can work ahead", "ahead")
+            return f"{part.alias!r} is {what}, whose contents depend on what has come before"
+    return None

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dsms.batch import Batch
-from dsms.dataflow import Estimate, Expression, Operation, Plan, Stream, intermediates, orders
+from dsms.dataflow import Estimate, Expression, Mode, Operation, Plan, Stream, intermediates, orders, parts
 from dsms.joins.adapt import Adviser, Scales
 from dsms.joins.ahead import Ahead, check_ahead
 from dsms.joins.chain import Items, Windows
@@ -42,6 +42,7 @@ class MultiJoin(Operator):
     columns: tuple[str, ...] = ()  # of the results, as alias.column
     emit: Emit = "both"  # results that come, that go, or both
     keep: tuple[str, ...] | None = None  # the results inside the expression that get a window; None: as it turns out
+    mode: Mode = "block"  # by which T the order of operations is chosen
     ahead: float = 0  # rows worked on before their instant is complete: 0 keeps results in order, inf waits for nobody
     plan: Plan = field(default=(), init=False)
     changes: list[str] = field(default_factory=list, init=False)  # of the plan, and what each saves
@@ -141,7 +142,7 @@ class MultiJoin(Operator):
         self._going = self.emit != "births" or not self._pure  # whether it matters what goes
         self._nothing = nothing(inputs, self.columns)
         self._scales = Scales(self.expression, inputs)
-        self._adviser = Adviser(self.expression, () if self.ahead else self.keep)
+        self._adviser = Adviser(self.expression, () if self.ahead else self.keep, self.mode)
         self._blocks = 0
         self._before = horizon(BEGINNING)
         self._results = {}
@@ -174,7 +175,7 @@ class MultiJoin(Operator):
         """Windows for the results that a plan stores, the innermost first, as of a moment."""
         operations = [operation for flow in plan for operation in flow.operations]
         found: dict[str, ResultSide] = {}
-        for part in _parts(self.expression):
+        for part in parts(self.expression):
             window = f"w_{part.name}"
             if any(operation.kind == "record" and operation.window == window for operation in operations):
                 used = {operation.on for operation in operations if operation.window == window and operation.on}
@@ -292,11 +293,3 @@ class MultiJoin(Operator):
 def _latest(batch: Batch) -> float:
     """When a batch arrived, or the last of its rows."""
     return float(np.max(batch.arrived)) if np.size(batch.arrived) else 0.0
-
-
-def _parts(expression: Expression) -> list[Expression]:
-    """The operations inside an expression, the innermost first."""
-    if isinstance(expression, Stream):
-        return []
-    inside = [*_parts(expression.left), *_parts(expression.right)]
-    return [*inside, *(part for part in (expression.left, expression.right) if not isinstance(part, Stream))]

@@ -24,9 +24,10 @@ from dsms.algebra import (
     inputs_of,
 )
 from dsms.batch import Batch
+from dsms.dataflow import Mode
 from dsms.errors import PlanError
 from dsms.expressions.user import UserFunction
-from dsms.joins import Input, MultiJoin
+from dsms.joins import Input, MultiJoin, why_in_order
 from dsms.operators import Function, Operator
 from dsms.operators.aggregation.aggregate import Aggregate as Grouping
 from dsms.operators.aggregation.distinct import Distinct as Once
@@ -52,7 +53,8 @@ class Builder:
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
     load: Callable[[str], Callable[[Batch], Any]] | None = None  # the function that `module:name` stands for
     on_error: str = "fail"
-    ahead: float = 0  # rows that a join may work on before their time: the plan's `order`
+    ahead: float = 0  # rows that a join may work on before their time, if it can: the plan's `order`
+    mode: Mode = "block"
 
     def __post_init__(self) -> None:
         self.found: list[Station] = []  # each after those it reads
@@ -129,7 +131,12 @@ class Builder:
                 return "distinct", Once(schema=of.schema)
             case Aggregate(of, keys, aggregations, _, every):
                 return "group", Grouping(
-                    schema=of.schema, keys=keys, aggregations=aggregations, every=every, appends=of.appends
+                    schema=of.schema,
+                    keys=keys,
+                    aggregations=aggregations,
+                    every=every,
+                    on_error=self.on_error,
+                    appends=of.appends,
                 )
             case ToStream(of, kind):
                 return kind, Changes(kind=kind, schema=of.schema)
@@ -160,7 +167,8 @@ class Builder:
             expression=flow.expression,
             columns=tuple(flow.schema),
             emit=flow.emit,
-            ahead=self.ahead,
+            mode=self.mode,
+            ahead=0 if why_in_order(inputs, flow.expression) else self.ahead,
         )
 
     def _station(self, kind: str, query: Query, operator: Operator, *inputs: Source | Station) -> Station:

@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from dsms.algebra import Aggregation
 from dsms.batch import Batch, Column
-from dsms.errors import PlanError, existing
-from dsms.operators.aggregation.block import Block
+from dsms.errors import PlanError, RowError, existing
+from dsms.operators.aggregation.block import Beyond, Block
 from dsms.operators.aggregation.cells import Cells, Kept
 from dsms.operators.aggregation.extremes import Extreme, Record
 from dsms.operators.aggregation.members import DistinctCount, Members
 from dsms.operators.aggregation.presence import Presence
-from dsms.operators.aggregation.sums import BeyondError, Count, FloatSum, IntegerSum
-from dsms.operators.base import ROW_COST, Operator
-from dsms.operators.pending import BEGINNING, Pending
+from dsms.operators.aggregation.sums import Count, FloatSum, IntegerSum
+from dsms.operators.base import ROW_COST, Aside, Operator
+from dsms.operators.pending import Pending
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 from dsms.slots import Nullable, Slots, columned, nullable, plain
@@ -63,8 +63,7 @@ class Shown:
 class Aggregate(Operator):
     """Keeps one row a group: takes the old one back and puts the new one out at each instant that changes it.
 
-    Without keys there is one row from the first complete instant on. If time alone comes before any row, the row of
-    nothing is put out just before that time: whether it is, and when, is all that depends on how the input was cut.
+    Without keys there is one row from the first instant with rows on; if there never is one, it is put out at the end.
     """
 
     cost: float = ROW_COST
@@ -72,6 +71,7 @@ class Aggregate(Operator):
     keys: tuple[str, ...] = ()
     aggregations: tuple[Aggregation, ...] = ()
     every: bool = False  # whether rows that an instant touched but did not change are put out too
+    on_error: str = "fail"  # a sum that int64 cannot hold ends the run, or is null and told
     appends: bool = False  # whether no row is ever taken back: then extremes need not remember all values
     timed: ClassVar[bool] = True
     _pending: Pending = field(default_factory=Pending, init=False, repr=False)
@@ -98,7 +98,7 @@ class Aggregate(Operator):
         out = Batch()
         if rows is not None:
             out = self._changes(rows)
-        elif not self.keys and not self._begun and complete.upto > BEGINNING and not len(self._pending):
+        elif complete.ended and not self.keys and not self._begun:
             out = self._nothing(complete.upto - 1, batch)
         seq = int(np.min(batch.seq, initial=2**62))
         return replace(out, seq=seq, upto=complete.upto, ended=complete.ended)
@@ -124,11 +124,10 @@ class Aggregate(Operator):
         if not self.keys:
             was, there = ~cells.opens | self._begun, np.ones(len(cells), dtype=bool)
             self._begun = True
-        block = Block(rows, cells, signs, {})
-        try:
-            turns = [shown.turn(block) for shown in self._shown]
-        except BeyondError as beyond:
-            raise self._overflow(beyond) from None
+        block = Block(rows, cells, signs, {}, [])
+        turns = [shown.turn(block) for shown in self._shown]
+        for beyond in block.beyond:
+            self._overflown(beyond)
         changed = was != there
         for _, _, differs in turns:
             changed |= differs
@@ -160,10 +159,14 @@ class Aggregate(Operator):
         sign = np.where(order < len(olds), -1, 1)
         return Batch(columned(names, columns), len(both), ts=cells.ts[both], arrived=arrived[both], sign=sign)
 
-    def _overflow(self, beyond: BeyondError) -> OverflowError:
-        columns = columned(self.keys, self._slots.keys(np.array([beyond.slot]))) if self.keys else {}
-        group = f" of group {Batch.of(columns).records()[0]}" if columns else ""
-        return OverflowError(f"the sum of {beyond.column!r}{group} is {beyond.total}: beyond what int64 can hold")
+    def _overflown(self, beyond: Beyond) -> None:
+        """A sum that int64 cannot hold: it is null while that is so, and told; or it ends the run."""
+        group = Batch.of(columned(self.keys, self._slots.keys(np.array([beyond.slot]))) if self.keys else {})
+        whose = f" of group {group.records()[0]}" if self.keys else ""
+        reason = f"the sum of {beyond.column!r}{whose} is {beyond.total}: beyond what int64 can hold"
+        if self.on_error == "fail":
+            raise RowError(reason)
+        self.asides.append(Aside("error", replace(group, rows=1, ts=beyond.ts), reason))
 
 
 def _accumulator(

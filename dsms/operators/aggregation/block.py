@@ -19,13 +19,23 @@ class Flips(NamedTuple):
     sign: Numbers  # +1 comes, -1 leaves
 
 
+class Beyond(NamedTuple):
+    """A sum of integers that int64 cannot hold: of which column, in which slot, when, and what it is."""
+
+    column: str
+    slot: int
+    ts: int
+    total: int
+
+
 class Block(NamedTuple):
-    """Rows, what each of them does to which group, and by column what was found out about its values."""
+    """Rows, what each of them does to which group, and what was found out about the values of columns."""
 
     rows: Batch
     cells: Cells
     signs: Numbers
-    flips: dict[str, Flips]
+    flips: dict[str, Flips]  # by column
+    beyond: list[Beyond]
 
     def counting(self, column: str | None) -> Numbers:
         """Each row's sign, nothing where the column is null."""

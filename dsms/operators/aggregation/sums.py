@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsms.batch import Column
-from dsms.operators.aggregation.block import Block
+from dsms.operators.aggregation.block import Beyond, Block
 from dsms.operators.aggregation.cells import Cells, Kept
 from dsms.slots import Nullable, Numbers
 
@@ -27,14 +27,6 @@ class Count:
         return count, None
 
 
-class BeyondError(Exception):
-    """A sum of integers has left int64: of which column, in which slot, and what it is."""
-
-    def __init__(self, column: str, slot: int, total: int) -> None:
-        super().__init__(column, slot, total)
-        self.column, self.slot, self.total = column, slot, total
-
-
 class IntegerSum:
     """The exact sum of integers, or their average, which may add up to more than int64 can hold."""
 
@@ -50,13 +42,21 @@ class IntegerSum:
         values, signs = block.rows.columns[self._column].astype(np.int64, copy=False), block.counting(self._column)
         total = self._kept.running(cells, cells.sums(values * signs))
         turns = self._wrapped(cells, values, signs, total)
-        wrong = np.flatnonzero(turns)
-        if len(wrong) and not self._mean:
-            first = wrong[np.argmin(cells.first[wrong])]
-            raise BeyondError(self._column, int(cells.slot[first]), int(total[first]) + int(turns[first]) * 2**64)
         self._kept.keep(cells, total)
         self._turns.keep(cells, turns)
-        return ((total + turns * 2.0**64) / np.maximum(count, 1) if self._mean else total), count == 0
+        if self._mean:
+            return (total + turns * 2.0**64) / np.maximum(count, 1), count == 0
+        if (wrong := turns != 0).any():
+            block.beyond.extend(self._beyond(cells, total, turns, np.flatnonzero(wrong)))
+        return total, (count == 0) | wrong
+
+    def _beyond(self, cells: Cells, total: Numbers, turns: Numbers, wrong: Numbers) -> list[Beyond]:
+        """Of each group with such a sum, the first of them."""
+        _, places = np.unique(cells.slot[wrong], return_index=True)
+        firsts = wrong[places]
+        wholes = [int(total[cell]) + int(turns[cell]) * 2**64 for cell in firsts]
+        slots, instants = cells.slot[firsts].tolist(), cells.ts[firsts].tolist()
+        return [Beyond(self._column, *each) for each in zip(slots, instants, wholes, strict=True)]
 
     def _wrapped(self, cells: Cells, values: Numbers, signs: Numbers, total: Numbers) -> Numbers:
         """How often each sum has wrapped around: by how much it is off from what floats make of it."""
