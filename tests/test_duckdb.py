@@ -2,48 +2,30 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any
 
 import duckdb
 import pytest
+from cases import POLICIES, Case, Found, ours, plain, pushes
 from changes_grammar import changes, pairs
 from grammar import Part, Queries
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
 from rows import STORED, TYPES, Rows, stored_rows, stream_rows
-from strategies import EXACT, EXAMPLES, YARDSTICKS, policy
+from strategies import EXACT, EXAMPLES, policy
 
 import dsms
-from dsms.batch import Batch
 from dsms.clock import WallClock
 from dsms.engine import Engine
-from dsms.errors import PlanError, PolicyError
+from dsms.errors import PolicyError
 
-POLICIES = [name for name in dsms.policies() if name not in YARDSTICKS]  # those must know what becomes of each row
 FAMILIES = ("selection", "join", "difference", "anti join", "aggregate", "union", "named", "changes", "pairs")
 CASES = settings(EXACT, max_examples=EXAMPLES or 80)
 SEEN: Counter[str] = Counter()  # cases in all, by family, by policy and by what they were like
 DUCK = duckdb.connect()
 
-Found = dict[str, list[tuple[int, int, tuple[Any, ...]]]]  # by query, all rows: timestamp, sign, values
 Answers = dict[str, Counter[tuple[Any, ...]]]  # by query, how often each row is there in the end
-
-
-@dataclass
-class Case:
-    """Rows, queries over them, and how they are to be run."""
-
-    family: str
-    streams: dict[str, Rows]
-    stored: Rows
-    queries: dict[str, Part]
-    policy: str
-    order: str | int
-    batches: list[tuple[str, int, int]]  # stream, from row, to row
-    together: int  # batches that are pushed before anything is worked off
 
 
 @st.composite
@@ -82,68 +64,6 @@ def flowing(queries: Queries) -> Part:
     return Part(part.cql, part.sql[1:-1], part.columns)
 
 
-@st.composite
-def pushes(draw: st.DrawFn, streams: dict[str, Rows]) -> list[tuple[str, int, int]]:
-    """The rows of all streams as batches: by time, in turn, or one stream after the other."""
-    chance = random.Random(draw(st.integers(0, 2**32)))
-    made = []
-    for name, rows in streams.items():
-        size = draw(st.sampled_from([1, 2, 3, 7, 1000, None]))
-        start = 0
-        while start < len(rows):
-            stop = min(len(rows), start + (chance.randint(1, 12) if size is None else size))
-            made.append((name, start, stop))
-            start = stop
-    order = draw(st.sampled_from(["time", "time", "mixed", "each"]))
-    if order == "time":
-        return sorted(made, key=lambda push: max(streams[push[0]].columns["ts"][: push[1] + 1]))
-    if order == "mixed":
-        turns = [name for name, _, _ in made]
-        chance.shuffle(turns)
-        rest = {name: iter([push for push in made if push[0] == name]) for name in streams}
-        return [next(rest[name]) for name in turns]
-    return made
-
-
-def plan_of(case: Case) -> Any:
-    """The plan; in the order that the case wants, unless that makes no sense for one of its joins."""
-    streams = {
-        name: {"schema": TYPES, "timestamp": "ts", "late": f"{rows.late}us"} for name, rows in case.streams.items()
-    }
-    queries = {name: {"cql": part.cql} for name, part in case.queries.items()}
-    stored = {"dim": {"schema": STORED, "source": case.stored.batch()}}
-    table = {"streams": streams, "queries": queries, "relations": stored}
-    try:
-        return dsms.plan_from({**table, "run": {"order": case.order}})
-    except PlanError as error:
-        if case.order == "preserving" or "can work ahead" not in str(error):
-            raise
-        case.order = "preserving"
-        return dsms.plan_from(table)
-
-
-def ours(case: Case) -> Found:
-    """By query, all rows that come out: timestamp, sign, values."""
-    found: Found = {name: [] for name in case.queries}
-
-    def sink(query: str, batch: Batch) -> None:
-        rows = [tuple(record.values()) for record in batch.records()]
-        found[query] += zip(batch.each("ts").tolist(), batch.each("sign").tolist(), rows, strict=True)
-
-    def aside(station: str, put: Any) -> None:
-        raise AssertionError(f"{station}: {put}")
-
-    engine = Engine(plan_of(case), policy(case.policy), clock=WallClock(), sink=sink, aside=aside)
-    for place, (name, start, stop) in enumerate(case.batches):
-        engine.push(name, case.streams[name].batch(start, stop))
-        if place % case.together == 0:
-            engine.run()
-    engine.run()
-    engine.end()
-    engine.run()
-    return found
-
-
 def added_up(rows: list[tuple[int, int, tuple[Any, ...]]], in_order: bool) -> Counter[tuple[Any, ...]]:
     """The rows that stay; none may be taken back before it is there, and with order kept never one out of time."""
     total: Counter[tuple[Any, ...]] = Counter()
@@ -159,13 +79,6 @@ def added_up(rows: list[tuple[int, int, tuple[Any, ...]]], in_order: bool) -> Co
         (owing.add if total[row] < 0 else owing.discard)(row)
     assert not owing, f"taken back but not there: {owing}"
     return +total
-
-
-def plain(value: Any) -> Any:
-    """A value so that equal ones are equal: floats to nine digits, truth apart from numbers."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
-        return str(value) if not isinstance(value, str) else f"'{value}'"
-    return float(f"{value:.9g}") + 0.0 if isinstance(value, float) or abs(value) > 10**12 else value
 
 
 def theirs(case: Case) -> Answers:
