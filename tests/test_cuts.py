@@ -7,7 +7,7 @@ join that has changed its plan finds the same results in another order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,12 +19,22 @@ from hypothesis import strategies as st
 from rows import STORED, TYPES, Rows, stored_rows, stream_rows
 from strategies import EXACT, EXAMPLES
 
+from dsms.joins import multijoin
+
 CASES = settings(EXACT, max_examples=EXAMPLES or 40)
 FAMILIES = ("relations", "groups", "joins", "sets", "named")
 WORDS = ("ISTREAM", "DSTREAM", "RSTREAM")
 SEEN: Counter[str] = Counter()  # cases in all, by family, and those with results
 
 Told = dict[str, Counter[tuple[int, int, tuple[Any, ...]]]]  # by query, how often each row comes: ts, sign, values
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _often() -> Iterator[None]:
+    """Joins think about their plans all the time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(multijoin, "BLOCKS", 2)
+        yield
 
 
 def over(queries: Queries, relation: Callable[[], Part]) -> Part:
