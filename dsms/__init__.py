@@ -24,7 +24,6 @@ __all__ = [
     "Decision",
     "DsmsError",
     "Engine",
-    "Execution",
     "Explanation",
     "Observer",
     "PacedClock",
@@ -33,6 +32,7 @@ __all__ = [
     "Policy",
     "PolicyError",
     "Recommendation",
+    "Report",
     "Run",
     "Segment",
     "Share",
@@ -53,7 +53,7 @@ __all__ = [
 
 # What reads files or parses queries is loaded when it is first asked for: those who simulate need not wait for it.
 LATER = {
-    "Execution": "dsms.execution",
+    "Report": "dsms.execution",
     "dataflows": "dsms.advice.dataflows",
     "run": "dsms.execution",
     "stream": "dsms.fluent",
@@ -61,7 +61,7 @@ LATER = {
 
 if TYPE_CHECKING:
     from dsms.advice.dataflows import dataflows
-    from dsms.execution import Execution, run
+    from dsms.execution import Report, run
     from dsms.fluent import stream
 
 

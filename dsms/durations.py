@@ -13,7 +13,7 @@ WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
 
 def microseconds(text: str) -> int:
     """A length of time in microseconds, from a number and its unit."""
-    written = WRITTEN.fullmatch(text)
+    written = WRITTEN.fullmatch(text) if isinstance(text, str) else None
     if written is None or written[2] not in UNITS:
         raise PlanError(f"{text!r} is no length of time: a number and one of {list(UNITS)} is wanted, as in '200ms'")
     return whole(written[1], UNITS[written[2]], text)

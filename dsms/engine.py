@@ -117,6 +117,8 @@ class Engine(Helm):
         """Admit rows, or a number of abstract tuples, from outside at this instant."""
         place = self._named(stream)
         count = len(goods) if isinstance(goods, Batch) else goods
+        if not isinstance(goods, Batch) and self.plan.streams[place].schema is not None:
+            raise DsmsError(f"push of {goods!r} into {stream!r}: it has a schema, so a Batch of rows is wanted")
         if not isinstance(count, int) or isinstance(count, bool) or count < 0:
             raise DsmsError(f"push of {goods!r} into {stream!r}: a Batch or a number of tuples is wanted")
         if not count:
@@ -141,6 +143,8 @@ class Engine(Helm):
     def advance(self, stream: str, upto: int) -> None:
         """No row with a lower timestamp (microseconds) comes by this stream any more: nobody need wait for one."""
         self._named(stream)
+        if not isinstance(upto, int) or isinstance(upto, bool):
+            raise DsmsError(f"advance of {stream!r} to {upto!r}: a timestamp in whole microseconds is wanted")
         self._tell(filter(None, [self._progress.told(stream, upto)]), self.clock.now())
 
     def end(self) -> None:

@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from types import FrameType
 from typing import Any
-
-import numpy as np
 
 from dsms.batch import Batch
 from dsms.clock import Clock, WallClock
 from dsms.engine import Engine
 from dsms.errors import PlanError
 from dsms.feed import Feed
-from dsms.files import DeadLetters, Sink, Source, sink_from, source_from
+from dsms.files import DeadLetters, Source, source_from
 from dsms.files.rejected import Reject, Rejected
 from dsms.measures import Memory, Results, Turns
-from dsms.operators import Aside
-from dsms.plan import Plan, Query
+from dsms.operators import Abstract
+from dsms.outlets import Outlets
+from dsms.plan import Plan
 from dsms.planfile import read_plan
 from dsms.policies.registry import policy_named
 from dsms.schema import Schema
 
-STDOUT = "stdout"
+STDIN = "-"
 ROWS = 10_000  # in a batch: large enough that what a turn costs is rows, small enough for the cache
 
 Progress = Callable[[int, float], None]  # rows so far, seconds so far
 
 
 @dataclass
-class Execution:
+class Report:
     """What came of it."""
 
     policy: str
@@ -66,61 +68,93 @@ def run(
     dead_letters: Path | None = None,
     clock: Clock | None = None,
     progress: Progress | None = None,
-) -> Execution:
+) -> Report:
     """Run a plan's queries over its sources to their end; `sources` and `sinks` may stand in for files, by name.
 
     Rows that cannot be read or worked out, and late ones, go to `dead_letters` if the plan says so: by default a file
     beside the plan. Ctrl-C ends the run as if the sources had ended, and says so.
     """
     plan = plan if isinstance(plan, Plan) else read_plan(plan)
-    done = Execution(policy)
+    _check(plan)
+    done = Report(policy)
     with ExitStack() as stack:
         letters = stack.enter_context(DeadLetters(dead_letters or _beside(plan)))
+        letters.begin()
         rejected = letters.rejected if plan.settings.on_error == "dead-letter" else None
         feed = feed_of(plan, sources or {}, rows, rejected)
-        outlets = _outlets(plan, sinks or {}, stack)
-        memory, turns, results = Memory(), Turns(), Results(plan)
-
-        def sink(query: str, batch: Batch) -> None:
-            done.results[query] += len(batch)
-            outlets[query](batch)
-
-        def aside(station: str, put: Aside) -> None:
-            letters.aside(station, put)
-
-        watching = [memory, turns, results]
+        outlets = stack.enter_context(Outlets(plan, sinks or {}))
+        memory, turns, results = watching = (Memory(), Turns(), Results(plan))
         engine = Engine(
-            plan, policy_named(policy), clock=clock or WallClock(), observers=watching, sink=sink, aside=aside
+            plan,
+            policy_named(policy),
+            clock=clock or WallClock(),
+            observers=watching,
+            sink=outlets.write,
+            aside=letters.aside,
         )
-        try:
-            _drive(engine, feed, done, progress)
-        except KeyboardInterrupt:
-            done.stopped = True
+        _drive(engine, feed, done, progress)
         done.seconds = engine.clock.now()
         engine.finish(done.seconds)
         done.turns, done.memory_max, done.latency = turns.count, memory.max_tuples, results.quantiles()
+        done.results.update({mine.query.name: mine.count for mine in results.queries if mine.count})
         done.aside = dict(letters.counts)
         done.dead_letters = letters.path if letters.counts else None
     return done
 
 
-def _drive(engine: Engine, feed: Feed, done: Execution, progress: Progress | None) -> None:
+def _check(plan: Plan) -> None:
+    """Only what works on rows can be run on them."""
+    for station in plan.stations:
+        if isinstance(station.operator, Abstract):
+            raise PlanError(
+                f"operator {station.name!r} has a declared cost and no function: `dsms sim` runs it, in virtual time",
+                f"queries.{station.query.name}",
+                plan.name,
+            )
+
+
+def _drive(engine: Engine, feed: Feed, done: Report, progress: Progress | None) -> None:
+    """Take all batches through, or those that come before somebody says stop: between two of them."""
+    with _stopping(done):
+        try:
+            for stream, batch in feed:
+                done.rows[stream] += len(batch)
+                engine.push(stream, batch)
+                engine.run()
+                if progress is not None:
+                    progress(done.rows.total(), engine.clock.now())
+                if done.stopped:
+                    break
+        except KeyboardInterrupt:  # raised by a source that waits
+            done.stopped = True
+        engine.end()
+        engine.run()
+
+
+@contextmanager
+def _stopping(done: Report) -> Iterator[None]:
+    """Ctrl-C is noted, not raised in the middle of a turn, which would leave it half done; a second one is raised."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        done.stopped = True
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, stop)
     try:
-        for stream, batch in feed:
-            done.rows[stream] += len(batch)
-            engine.push(stream, batch)
-            engine.run()
-            if progress is not None:
-                progress(done.rows.total(), engine.clock.now())
-    except KeyboardInterrupt:
-        done.stopped = True  # what has come in is still worked off
-    engine.end()
-    engine.run()
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def feed_of(plan: Plan, given: Mapping[str, Any], rows: int, rejected: Callable[[str, Rejected], None] | None) -> Feed:
     """The batches of all sources of a plan; rows that cannot be read are handed on, or end the run."""
     sources: dict[str, Any] = {}
+    read = [s.name for s in plan.streams if s.name not in given and s.source and STDIN in s.source.values()]
+    if len(read) > 1:
+        raise PlanError(f"{read} all read standard input: only one can", f"streams.{read[1]}.source", plan.name)
     for stream in plan.streams:
         if stream.name in given:
             sources[stream.name] = given[stream.name]
@@ -141,47 +175,6 @@ def _source(plan: Plan, name: str, table: Any, schema: Schema, rows: int, reject
         return source_from(table, schema, plan.folder, rejected, rows)
     except PlanError as error:
         raise error.within(f"streams.{name}.source", plan.name) from None
-
-
-def _outlets(plan: Plan, given: Mapping[str, Callable[[Batch], None]], stack: ExitStack) -> dict[str, Any]:
-    outlets: dict[str, Any] = {}
-    written = [query for query in plan.queries if query.name not in given and query.node is not None]
-    together = sum(query.sink in (None, STDOUT) for query in written) > 1  # then each row says whose it is
-    for query in plan.queries:
-        outlets[query.name] = given.get(query.name, _nowhere)
-    for query in written:
-        named = together and query.sink in (None, STDOUT)
-        sink = _sink(plan, query, named)
-        stack.push(lambda kind, error, trace, sink=sink: _left(sink, error))
-        outlets[query.name] = partial(_write_named, sink, query.name) if named else sink.write
-    return outlets
-
-
-def _sink(plan: Plan, query: Query, named: bool) -> Sink:
-    assert query.node is not None
-    schema = query.node.schema
-    if named:
-        schema = Schema((("query", "string"), *schema.fields))
-    try:
-        return sink_from(STDOUT if query.sink is None else query.sink, schema, query.node.appends, plan.folder)
-    except PlanError as error:
-        raise error.within(f"queries.{query.name}.sink", plan.name) from None
-
-
-def _write_named(sink: Sink, query: str, batch: Batch) -> None:
-    sink.write(replace(batch, columns={"query": np.full(len(batch), query, dtype=object), **batch.columns}))
-
-
-def _left(sink: Sink, error: BaseException | None) -> None:
-    """A run that came to its end leaves whole files, one that failed leaves parts."""
-    if error is None:
-        sink.close()
-    else:
-        sink.abandon()
-
-
-def _nowhere(batch: Batch) -> None:
-    """Results of a query without a schema are counted only."""
 
 
 def _beside(plan: Plan) -> Path:

@@ -38,10 +38,12 @@ class Query:
 
     def where(self, text: str) -> Query:
         """The rows for which a condition holds."""
+        _texts(text)
         return self._then(lambda of, catalog: Select(of, condition(text, of.schema, catalog.functions)))
 
     def select(self, *texts: str, **named: str) -> Query:
         """New columns: expressions, called as CQL would call them or by the name given."""
+        _texts(*texts, *named.values())
         return self._then(lambda of, catalog: selected(of, catalog, texts, named))
 
     def group_by(self, *keys: str) -> Groups:
@@ -58,14 +60,17 @@ class Query:
 
     def join(self, other: Query, on: On = ()) -> Query:
         """Rows of both with equal values; the columns are then called name.column."""
+        _query(other)
         return Query(lambda catalog: joined(self, other, on, catalog))
 
     def except_(self, other: Query, on: On | None = None) -> Query:
         """The rows whose columns equal those of no row of the other; without `on`, each row once as in EXCEPT."""
+        _query(other)
         return self._then(lambda of, catalog: difference(of, other.node(catalog), on))
 
     def union(self, other: Query) -> Query:
         """The rows of both."""
+        _query(other)
         return self._then(lambda of, catalog: united(of, other.node(catalog)))
 
     def distinct(self) -> Query:
@@ -116,7 +121,19 @@ class Groups:
 
 def stream(name: str) -> Query:
     """What the catalog calls so: a stream, a stored relation, another query."""
+    _texts(name)
     return Query(lambda catalog: catalog.source(name), name)
+
+
+def _texts(*given: object) -> None:
+    for text in given:
+        if not isinstance(text, str):
+            raise PlanError(f"{text!r} given; a text is wanted")
+
+
+def _query(given: object) -> None:
+    if not isinstance(given, Query):
+        raise PlanError(f"{given!r} given; a query is wanted, as stream({given!r}) makes one")
 
 
 def window(rows: int | None, range: str | None, slide: str | None) -> Window:
@@ -128,7 +145,7 @@ def window(rows: int | None, range: str | None, slide: str | None) -> Window:
         if slide is not None and not step:
             raise PlanError(f"a window wants a slide above 0, not {slide!r}")
         return Window("range", microseconds(range), step)
-    if rows is None or rows < 1:
+    if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
         raise PlanError(f"a window wants a whole number of rows above 0, not {rows!r}")
     return Window("rows", rows)
 

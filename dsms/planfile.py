@@ -12,6 +12,7 @@ from typing import Any
 from dsms.batch import Batch
 from dsms.errors import PlanError, existing
 from dsms.operators import Abstract, Function, Operator
+from dsms.operators.arrange import Arrange
 from dsms.operators.base import ROW_COST
 from dsms.operators.function import function_named
 from dsms.plan import Plan, Query, Station, Stream
@@ -110,6 +111,7 @@ class _Reader:
         self._full: dict[str, Station] = {}  # by query.operator
         self._short: dict[str, list[Station]] = {}  # by the operator's own name
         self._froms: list[tuple[Query, str, str]] = []
+        self._arranged: dict[str, Station] = {}  # by stream with timestamps: where its rows come in order
         self._tops: Mapping[str, Station] = {}  # by query that is written down: where its results come out
         self.written: dict[str, tuple[Query, Any]] = {}  # with what is written
         self.queries: list[Query] = []
@@ -127,9 +129,7 @@ class _Reader:
         operators = table.get("operators")
         if not isinstance(operators, list | tuple) or not operators:
             raise PlanError(f"{operators!r} given; a list of at least one operator is wanted", f"{place}.operators")
-        if "sink" in table:
-            raise PlanError("only a query written as `cql` has columns to write", f"{place}.sink")
-        query = Query(name, weight)
+        query = Query(name, weight, sink=table.get("sink"))
         self.queries.append(query)
         said = f"{place}.from"
         before = names(table["from"], said) if "from" in table else []
@@ -151,8 +151,9 @@ class _Reader:
 
         loaded = placed("functions", partial(written.functions_from, folder=self._folder), functions)
         around = written.Surroundings(self._streams, relations, loaded, self._folder)
-        stations, self._tops = written.stations(self.written, around, self._settings)
-        self._full.update((station.name, station) for station in stations)
+        builder = written.built(self.written, around, self._settings)
+        self._tops, self._arranged = builder.tops, dict(builder.arranged)
+        self._full.update((station.name, station) for station in builder.found)
 
     def _write(self, query: Query, text: Any, place: str) -> None:
         if self._settings.fractional:
@@ -165,12 +166,24 @@ class _Reader:
         for query, name, place in self._froms:  # one that goes unused must still exist
             self._found(query.stations[0], name, place)
         for station, inputs, place in self._read:
-            station.inputs = tuple(self._found(station, name, place) for name in inputs)
+            station.inputs = tuple(self._in_order(station, self._found(station, name, place)) for name in inputs)
         for alike in self._short.values():
             if len(alike) > 1:
                 for station in alike:
                     station.name = f"{station.query.name}.{station.name}"
         return list(self._full.values())
+
+    def _in_order(self, station: Station, producer: Stream | Station) -> Stream | Station:
+        """What user code reads of a stream with timestamps: its rows in their order, late ones set aside."""
+        if isinstance(producer, Station) or producer.timestamp is None or isinstance(station.operator, Abstract):
+            return producer
+        if producer.name not in self._arranged:
+            on_error = self._settings.on_error
+            arrange = Arrange(column=producer.timestamp, late=producer.late, on_error=on_error)
+            arranged = Station(f"{station.query.name}.arrange-{producer.name}", station.query, arrange, (producer,))
+            station.query.stations.append(arranged)
+            self._full[arranged.name] = self._arranged[producer.name] = arranged
+        return self._arranged[producer.name]
 
     def _station(self, query: Query, entry: Mapping[str, Any], place: str) -> Station:
         name = entry.get("name")

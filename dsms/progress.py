@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from dsms.batch import Batch
+from dsms.batch import NULLS, Batch
 from dsms.errors import DsmsError
 from dsms.plan import Plan, Station, Stream
-from dsms.schema import conformed
+from dsms.schema import FARTHEST, conformed
 
 MICROS = 1_000_000
 BEGINNING = -(2**62)
@@ -43,8 +43,7 @@ class Progress:
         if stream.schema is not None:
             batch = conformed(batch, stream.schema, stream.name)
         if stream.timestamp is not None:
-            ts = batch.columns[stream.timestamp]
-            self._latest = max(self._latest, int(ts.max()) if len(ts) else BEGINNING)
+            self._latest = max(self._latest, _highest(batch, stream.timestamp))
             return replace(batch, seq=seq, arrived=now)
         instant = max(int(now * MICROS), self._upto[place])
         self._latest, self._upto[place] = max(self._latest, instant), instant + 1
@@ -72,9 +71,12 @@ class Progress:
     def over(self) -> Iterator[tuple[int, Batch]]:
         """What to tell the streams when all of them have ended: time stops at the last of all rows."""
         self.ended = True
+        last = max(self._latest + 1, *self._upto)
+        if last <= BEGINNING + 1:
+            last = 1  # nothing ever came
         for place, heard in enumerate(self._heard):
             if heard:
-                yield place, Batch(upto=max(self._latest + 1, *self._upto), ended=True)
+                yield place, Batch(upto=last, ended=True)
 
     def _met(self, plan: Plan) -> list[list[int]]:
         """By stream: the others, if by arrival, that meet it at some station with several inputs."""
@@ -85,6 +87,15 @@ class Progress:
             sorted({other for above in meetings if place in above for other in above} - {place})
             for place in range(len(plan.streams))
         ]
+
+
+def _highest(batch: Batch, column: str) -> int:
+    """The latest timestamp there is; what is none, or out of range, does not count."""
+    ts, nulls = batch.columns[column], batch.columns.get(column + NULLS)
+    sound = (ts < FARTHEST) & (ts > -FARTHEST) if len(ts) and (ts.max() >= FARTHEST or ts.min() <= -FARTHEST) else None
+    if nulls is not None:
+        sound = ~nulls if sound is None else sound & ~nulls
+    return int((ts if sound is None else ts[sound]).max(initial=BEGINNING))
 
 
 def _clocked(plan: Plan) -> list[list[int]]:

@@ -21,6 +21,9 @@ DTYPES: dict[str, np.dtype[np.generic]] = {
 }
 
 
+FARTHEST = 2**54  # microseconds from 1970 that a timestamp may be, either way: some 570 years
+
+
 @dataclass(frozen=True)
 class Schema:
     """Columns in order, each with its type; any of them may hold nulls."""
@@ -61,13 +64,27 @@ def conformed(batch: Batch, schema: Schema, stream: str) -> Batch:
         column = batch.columns.get(name)
         if column is None:
             raise DsmsError(f"push into {stream!r}: no column {name!r}{existing(name, batch.columns)}")
+        if column.ndim != 1:
+            raise DsmsError(f"push into {stream!r}: column {name!r} has {column.ndim} dimensions: one is wanted")
         if column.dtype is not DTYPES[kind] and column.dtype != DTYPES[kind]:
             changed[name] = _converted(column, kind, f"push into {stream!r}: column {name!r}")
     if len(batch.columns) > len(schema.fields):
+        for name in schema:
+            nulls = batch.columns.get(name + NULLS)
+            if nulls is not None and nulls.dtype != bool:
+                raise DsmsError(f"push into {stream!r}: column {name + NULLS!r} is {nulls.dtype}: bool is wanted")
         known = {*schema, *(name + NULLS for name in schema)}
         if strange := sorted(set(batch.columns) - known):
             raise DsmsError(f"push into {stream!r}: no column {strange[0]!r} is declared{existing(strange[0], schema)}")
     return replace(batch, columns={**batch.columns, **changed}) if changed else batch
+
+
+def type_like(dtype: np.dtype[np.generic]) -> str:
+    """The type for columns that numpy has as this."""
+    kinds = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "O": "string", "U": "string", "T": "string"}
+    if dtype.kind not in kinds and dtype.kind != "M":
+        raise DsmsError(f"a column of {dtype}: one of {list(DTYPES)} is wanted")
+    return kinds.get(dtype.kind, "timestamp")
 
 
 def _converted(column: Column, kind: str, what: str) -> Column:

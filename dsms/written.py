@@ -15,8 +15,9 @@ from dsms.errors import PlanError, existing
 from dsms.expressions.user import UserFunction
 from dsms.fluent import Query as Fluent
 from dsms.operators.function import function_named
-from dsms.plan import Query, Station, Stream
+from dsms.plan import Query, Stream
 from dsms.planner import Builder
+from dsms.reading import placed
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
 
@@ -31,10 +32,9 @@ class Surroundings:
     folder: Path
 
 
-def stations(
-    queries: Mapping[str, tuple[Query, str | Fluent]], around: Surroundings, settings: Settings
-) -> tuple[list[Station], dict[str, Station]]:
-    """The stations of all queries, and by query where its results come out."""
+def built(queries: Mapping[str, tuple[Query, str | Fluent]], around: Surroundings, settings: Settings) -> Builder:
+    """The stations of all queries, with whoever built them."""
+    _check_names(queries, around)
     nodes: dict[str, Node] = {}
     for name in _in_order({name: text for name, (_, text) in queries.items()}):
         queries[name][0].node = nodes[name] = _node(queries[name][1], name, around, nodes)
@@ -48,7 +48,16 @@ def stations(
         settings.mode,
     )
     builder.build({name: (queries[name][0], node) for name, node in nodes.items()})
-    return builder.found, builder.tops
+    return builder
+
+
+def _check_names(queries: Mapping[str, object], around: Surroundings) -> None:
+    """In FROM a name stands for one thing."""
+    for kind, names in (("relations", around.relations), ("queries", queries)):
+        for name in names:
+            others = {"stream": around.streams, "relation": around.relations if kind == "queries" else {}}
+            for other in (what for what, known in others.items() if name in known):
+                raise PlanError(f"there is a {other} {name!r} too: FROM could mean either", f"{kind}.{name}")
 
 
 def _node(text: str | Fluent, name: str, around: Surroundings, nodes: Mapping[str, Node]) -> Node:
@@ -93,18 +102,18 @@ def _in_order(texts: Mapping[str, str | Fluent]) -> list[str]:
 
 def functions_from(table: Mapping[str, Any], folder: Path) -> dict[str, UserFunction]:
     """The functions of a plan file: `[functions]` has `name = { function = "module:name", returns = "int64" }`."""
-    return {name: _function(name, given, folder) for name, given in table.items()}
+    return {name: placed(name, partial(_function, folder=folder), given) for name, given in table.items()}
 
 
-def _function(name: str, given: Any, folder: Path) -> UserFunction:
+def _function(given: Any, folder: Path) -> UserFunction:
     known = ("function", "returns", "per_row")
     if not isinstance(given, Mapping) or "function" not in given or "returns" not in given:
-        raise PlanError(f'{given!r} given; {{ function = "module:name", returns = "int64" }} is wanted', name)
+        raise PlanError(f'{given!r} given; {{ function = "module:name", returns = "int64" }} is wanted')
     for key in given:
         if key not in known:
-            raise PlanError(f"no key {key!r} here{existing(key, known)}", name)
+            raise PlanError(f"no key {key!r} here{existing(key, known)}")
     if given["returns"] not in DTYPES:
-        raise PlanError(f"{given['returns']!r} is no type{existing(str(given['returns']), DTYPES)}", f"{name}.returns")
+        raise PlanError(f"{given['returns']!r} is no type{existing(str(given['returns']), DTYPES)}", "returns")
     function = given["function"]
     loaded = function if callable(function) else function_named(str(function), folder)
     return UserFunction(loaded, given["returns"], bool(given.get("per_row", False)))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streams import listed, through
 
 from dsms.batch import Batch
-from dsms.errors import PlanError
+from dsms.errors import PlanError, RowError
 from dsms.operators.arrange import Arrange
 from dsms.settings import Settings
 
@@ -47,8 +47,17 @@ def test_rows_later_than_declared_go_aside_with_the_reason():
     assert aside.reason == "too late by up to 5 microseconds: 3 microseconds behind the latest row are declared"
 
 
+@pytest.mark.parametrize("ts", [None, 2**54, -(2**54), 1_763_000_000_000_000_000])
+def test_a_row_without_a_timestamp_or_with_one_out_of_range_ends_the_run_or_goes_aside(ts):
+    with pytest.raises(RowError, match=r"'t' is (null|out of range)"):
+        Arrange(column="t").process(rows(1, ts, 3))
+    arrange = Arrange(column="t", on_error="dead-letter")
+    assert arranged(arrange.process(rows(1, ts, 3))) == ([1, 3], 3)
+    assert [(aside.kind, len(aside.batch)) for aside in arrange.asides] == [("error", 1)]
+
+
 def test_rows_without_a_timestamp_go_aside_as_errors():
-    arrange = Arrange(column="t")
+    arrange = Arrange(column="t", on_error="dead-letter")
     assert arranged(arrange.process(rows(1, None, 3))) == ([1, 3], 3)
     (aside,) = arrange.asides
     assert (aside.kind, aside.batch.records()) == ("error", [{"t": None, "n": 1}])

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from dsms import Batch
 from dsms.cli import main
-from dsms.errors import OperatorError, PlanError
+from dsms.errors import DsmsError, OperatorError, PlanError
 from dsms.execution import run
 from dsms.files.rejected import RowError
 
@@ -161,3 +165,124 @@ def test_the_command_fails_with_what_is_wrong(tmp_path, capsys):
 def test_a_plan_of_rows_is_not_simulated(tmp_path, capsys):
     assert main(["sim", str(plan(tmp_path))]) == 2
     assert "`dsms run`" in capsys.readouterr().err
+
+
+def test_ctrl_c_in_the_middle_of_a_turn_waits_for_its_end(tmp_path):
+    """It is not raised where a batch has left a queue and not yet come to another."""
+
+    def batches():
+        for at in range(0, 50, 10):
+            yield Batch.of({"src": [1] * 10, "size": [1] * 10, "at": np.arange(at, at + 10)})
+
+    seen = []
+
+    def sink(batch):
+        if not seen:
+            signal.raise_signal(signal.SIGINT)
+        seen.append(len(batch))
+
+    before = signal.getsignal(signal.SIGINT)
+    done = run(plan(tmp_path), sources={"packets": batches()}, sinks={"rates": sink, "counts": len})
+    assert (done.stopped, done.rows, sum(seen)) == (True, {"packets": 20}, 20)  # the first are out with the second
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(("sinks", "message"), [
+    (('{ jsonl = "o.jsonl" }', '{ jsonl = "./o.jsonl" }'), r"o\.jsonl' is what query 'rates' writes"),
+    (('{ csv = "packets.csv" }', '{ jsonl = "o.jsonl" }'), r"packets\.csv' is what stream 'packets' reads"),
+])  # fmt: skip
+def test_a_file_is_written_by_one_query_and_never_over_a_source(tmp_path, sinks, message):
+    path = plan(tmp_path, sink=sinks[0])
+    path.write_text(path.read_text().replace('{ jsonl = "counts.jsonl" }', sinks[1]))
+    with pytest.raises(PlanError, match=message):
+        run(path)
+    assert (tmp_path / "packets.csv").read_text() == GOOD
+
+
+def test_a_sink_inside_a_folder_that_is_read_is_refused(tmp_path):
+    path = plan(tmp_path, sink='{ csv = "rows/out.csv" }')
+    (tmp_path / "rows").mkdir()
+    (tmp_path / "packets.csv").rename(tmp_path / "rows" / "packets.csv")
+    path.write_text(path.read_text().replace('csv = "packets.csv"', 'csv = "rows"'))
+    with pytest.raises(PlanError, match=r"out\.csv' is what stream 'packets' reads"):
+        run(path)
+
+
+def test_a_link_stays_one_and_a_pipe_is_written_to(tmp_path):
+    (tmp_path / "link.jsonl").symlink_to("target.jsonl")
+    run(plan(tmp_path, sink='{ jsonl = "link.jsonl" }'))
+    assert (tmp_path / "link.jsonl").is_symlink()
+    assert len(lines(tmp_path / "target.jsonl")) == 3
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit((tmp_path / "pipe").read_text)
+        run(plan(tmp_path, sink='{ jsonl = "pipe" }'))
+        assert len(read.result(timeout=10).splitlines()) == 3
+    assert (tmp_path / "pipe").is_fifo()
+
+
+def test_dead_letters_of_an_earlier_run_do_not_stay_and_must_have_a_place(tmp_path):
+    letters = run(plan(tmp_path, BAD, "dead-letter")).dead_letters
+    assert letters.exists()
+    assert run(plan(tmp_path, GOOD, "dead-letter")).dead_letters is None
+    assert not letters.exists()
+    with pytest.raises(DsmsError, match="dead letters cannot go to"):
+        run(plan(tmp_path), dead_letters=tmp_path / "nowhere" / "letters.jsonl")
+
+
+def test_two_streams_cannot_both_read_standard_input(tmp_path):
+    path = plan(tmp_path)
+    stream = '[streams.{}]\nschema = {{ k = "int64" }}\nsource = {{ csv = "-" }}\n'
+    path.write_text(stream.format("a") + stream.format("b") + '[queries.q]\ncql = "SELECT a.k FROM a, b"\n')
+    with pytest.raises(PlanError, match=r"\['a', 'b'\] all read standard input"):
+        run(path)
+
+
+OPERATORS = """
+[streams.packets]
+schema = { src = "int64", query = "string", at = "timestamp" }
+timestamp = "at"
+source = { csv = "packets.csv" }
+
+[queries.mine]
+from = "packets"
+operators = [{ name = "odd", function = "odd:odd" }]
+
+[queries.all]
+cql = "SELECT * FROM packets"
+"""
+
+
+def test_results_of_operators_of_the_users_are_written_too_in_order_and_without_the_late(tmp_path, capfd):
+    (tmp_path / "odd.py").write_text("def odd(batch):\n    return batch.columns['src'] % 2 == 1\n")
+    (tmp_path / "packets.csv").write_text("src,query,at\n1,a,5\n2,b,6\n3,c,4\n5,d,7\n")
+    (tmp_path / "plan.toml").write_text(OPERATORS)
+    done = run(tmp_path / "plan.toml")
+    rows = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [(row["ts"], row["query"]) for row in rows if row["_query"] == "mine"] == [(5, "a"), (7, "d")]
+    assert [row["query"] for row in rows if row["_query"] == "all"] == ["a", "b", "d"]
+    assert list(done.aside.values()) == [1]
+
+
+def test_operators_with_a_declared_cost_are_not_run_on_rows(tmp_path, plans):
+    with pytest.raises(PlanError, match=r"'large' has a declared cost and no function: `dsms sim` runs it"):
+        run(plans / "path.toml")
+
+
+def test_a_sum_that_int64_cannot_hold_is_a_dead_letter_and_others_go_on(tmp_path):
+    path = plan(tmp_path, f"src,size,at\n1,{2**62},1\n1,{2**62},2\n2,7,3\n", "dead-letter")
+    text = path.read_text().replace("count(*) AS n FROM packets [RANGE 20 MICROSECONDS]", "sum(size) AS n FROM packets")
+    path.write_text(text)
+    done = run(path)
+    assert done.aside == {("counts.group", "error"): 1}
+    assert [row["n"] for row in lines(tmp_path / "counts.jsonl") if row["sign"] > 0] == [2**62, None, 7]
+    assert len(lines(tmp_path / "rates.jsonl")) == 3
+
+
+def test_an_empty_source_gives_what_there_is_of_nothing(tmp_path):
+    path = plan(tmp_path, "src,size,at\n")
+    path.write_text(
+        path.read_text().replace("SELECT src, count(*) AS n", "SELECT count(*) AS n").replace("GROUP BY src", "")
+    )
+    run(path)
+    assert lines(tmp_path / "counts.jsonl") == [{"ts": 0, "sign": 1, "n": 0}]

@@ -163,3 +163,15 @@ def test_lengths_of_time_are_read_in_microseconds(text, expected):
 def test_what_is_no_length_of_time_is_refused(text):
     with pytest.raises(PlanError, match=r"length of time|microseconds"):
         microseconds(text)
+
+
+@pytest.mark.parametrize(("build", "message"), [
+    (lambda: stream("s").where(5), "5 given; a text is wanted"),
+    (lambda: stream(7), "7 given; a text is wanted"),
+    (lambda: stream("s").union("t"), r"'t' given; a query is wanted, as stream\('t'\) makes one"),
+    (lambda: stream("packets").window(rows=2.5).node(CATALOG), "a whole number of rows above 0, not 2.5"),
+    (lambda: stream("packets").window(range=5).node(CATALOG), "5 is no length of time"),
+])  # fmt: skip
+def test_what_is_of_another_kind_is_refused_at_once(build, message):
+    with pytest.raises(PlanError, match=message):
+        build()

@@ -128,6 +128,8 @@ def test_rows_too_late_are_told_and_counted():
     ({"k": [1]}, "push into 's': no column 'at'"),
     ({"k": ["x"], "at": [1]}, "push into 's': column 'k' is <U1: int64 is wanted"),
     ({"k": [1.5], "at": [1]}, "push into 's': column 'k' is float64: int64 is wanted"),
+    ({"k": [[1, 2]], "at": [1]}, "column 'k' has 2 dimensions: one is wanted"),
+    ({"k": [1], "at": [1], "k?": [0]}, r"column 'k\?' is int64: bool is wanted"),
     ({"k": [1], "at": [1], "kk": [1]}, r"push into 's': no column 'kk' is declared \(did you mean 'k'\?\)"),
 ])  # fmt: skip
 def test_rows_that_do_not_fit_the_schema_are_refused_and_nothing_is_taken_in(columns, message):
@@ -136,6 +138,14 @@ def test_rows_that_do_not_fit_the_schema_are_refused_and_nothing_is_taken_in(col
         live.push("s", **columns)
     assert live.engine.admitted == 0
     assert live.push("s", k=[1], at=[1]) == [(1, 1)]
+
+
+def test_numbers_of_abstract_tuples_are_not_pushed_into_a_stream_of_rows():
+    live = Live("SELECT k FROM s", s=BY_COLUMN)
+    with pytest.raises(DsmsError, match="it has a schema, so a Batch of rows is wanted"):
+        live.engine.push("s", 3)
+    with pytest.raises(DsmsError, match="'x': a timestamp in whole microseconds is wanted"):
+        live.engine.advance("s", "x")
 
 
 def test_a_stream_that_does_not_exist_cannot_be_advanced():

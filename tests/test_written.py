@@ -114,7 +114,10 @@ def test_the_order_of_joins_is_a_setting_and_changes_no_result_in_the_end(folder
 @pytest.mark.parametrize(("change", "message"), [
     ({"queries": {"q": {"cql": "SELECT who FROM bids", "from": "bids"}}}, r"queries\.q: 'from' beside `cql`"),
     ({"queries": {"q": {"cql": 7}}}, r"queries\.q\.cql: 7 given; a query as text"),
-    ({"queries": {"q": {"from": "bids", "sink": "stdout", "operators": [{"name": "o", "cost": 1}]}}}, "q.sink: only"),
+    ({"queries": {"bids": {"cql": "SELECT who FROM bids"}}}, r"queries\.bids: there is a stream 'bids' too"),
+    ({"relations": {"bids": {"schema": {"k": "int64"}, "source": Batch.of({"k": [1]})}}}, r"relations\.bids: there is"),
+    ({"functions": {"f": {"function": "nowhere:f", "returns": "int64"}}}, r"functions\.f\.function: .*'nowhere'"),
+    ({"streams": {"bids": {"schema": {"at": "int64"}, "timestamp": "at", "late": 5}}}, r"bids\.late: 5 is no length"),
     ({"functions": {"f": {"function": "pricing:doubled"}}}, r"functions\.f: .*returns = \"int64\""),
     ({"functions": {"f": {"function": "pricing:halved", "returns": "int64"}}}, r"no 'halved' in 'pricing'"),
     ({"functions": {"f": {"function": "pricing:doubled", "returns": "int"}}}, r"f\.returns: 'int' is no type"),

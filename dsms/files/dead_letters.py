@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
+from dsms.errors import DsmsError
 from dsms.files.rejected import Rejected
 from dsms.operators.base import Aside
 
@@ -23,6 +24,13 @@ class DeadLetters:
         self.path = path
         self.counts: Counter[tuple[str, str]] = Counter()  # rows by (where, kind)
         self._file: IO[str] | None = None
+
+    def begin(self) -> None:
+        """Let go of what an earlier run left; what could not be written later is refused now."""
+        if self.path.is_dir() or not self.path.parent.is_dir():
+            raise DsmsError(f"dead letters cannot go to {str(self.path)!r}: a file in a folder that is there is wanted")
+        if self.path.is_file():
+            self.path.unlink()
 
     def aside(self, where: str, aside: Aside) -> None:
         """Keep the rows that an operator could not take through."""

@@ -37,8 +37,10 @@ class Sink:
 
     def __init__(self, form: str, path: Path | None, schema: Schema, appends: bool) -> None:
         self.schema = written(schema, appends)
-        self._given, self._path = schema, path
-        self._file = _StandardOutput() if path is None else _part(path)
+        self._given = schema
+        # What is no file, as a pipe or a device, is written to as it is; a link stays one.
+        self._path = None if path is None or _is_special(path) else path.resolve()
+        self._file = _StandardOutput() if path is None else _opened(path, self._path)
         types = pa.schema([(name, ARROW[kind]) for name, kind in self.schema.fields])
         self._writer = WRITERS[form](cast(BinaryIO, self._file), types)
 
@@ -111,9 +113,15 @@ def _part_of(path: Path) -> Path:
     return path.with_name(path.name + PART)
 
 
-def _part(path: Path) -> io.BufferedIOBase:
+def _is_special(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
+def _opened(path: Path, whole: Path | None) -> io.BufferedIOBase:
+    """A file to write to: a part of the whole that it will be, if it is to be one."""
+    part = path if whole is None else _part_of(whole)
     try:
-        return gzip.open(_part_of(path), "wb") if path.suffix == ".gz" else open(_part_of(path), "wb")
+        return gzip.open(part, "wb") if path.suffix == ".gz" else open(part, "wb")
     except OSError as error:
         raise PlanError(f"{str(path)!r} cannot be written: {error.strerror}") from None
 
@@ -122,6 +130,8 @@ class _StandardOutput(io.RawIOBase):
     """Standard output without a buffer: every row is out when it is written, and nothing is left at the end."""
 
     def __init__(self) -> None:
+        if sys.stdout is None:
+            raise PlanError("standard output is closed: there is nowhere to write to")
         sys.stdout.flush()
         self._raw = getattr(sys.stdout.buffer, "raw", sys.stdout.buffer)
 

@@ -8,6 +8,7 @@ import sys
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -132,11 +133,11 @@ def _paths(given: Any, form: str, folder: Path) -> tuple[str, ...]:
         return (given,)
     path = folder / given
     if path.is_dir():
-        found = sorted(file for file in path.rglob(f"*.{form}*") if file.is_file() and file.suffix != ".part")
+        found = sorted(f for tail in ("", ".gz") for f in path.rglob(f"*.{form}{tail}") if f.is_file())
     elif path.exists():
         found = [path]
     else:
-        found = sorted(file for file in folder.glob(given) if file.is_file()) if not Path(given).is_absolute() else []
+        found = sorted(file for file in map(Path, glob(str(path), recursive=True)) if file.is_file())
     if not found:
         there = [file.name for file in path.parent.iterdir()] if path.parent.is_dir() else []
         raise PlanError(f"no file {str(path)!r}{existing(path.name, there)}", form)

@@ -31,6 +31,7 @@ from dsms.dataflow.translate import NotStoredError, window
 from dsms.errors import PlanError
 from dsms.joins.inputs import pure
 from dsms.joins.sides import InputSide
+from dsms.operators.base import ROW_COST
 
 SMOOTH = 0.5  # how much of what was counted still counts after a decision
 BETTER = 0.9  # a plan is changed for one of less than this part of its work
@@ -100,7 +101,7 @@ class Scales:
         different = {attribute: self._different(attribute) for attribute in self._attributes()}
         timed = [tally for tally in self._tallies.values() if tally.timed and tally.items]
         work = sum(tally.timed * (1 + tally.outputs / tally.items) for tally in timed)
-        unit = sum(tally.seconds for tally in timed) / work if work else 1.0
+        unit = sum(tally.seconds for tally in timed) / work if work else ROW_COST
 
         def cost(operation: Operation) -> Cost:
             if operation.kind == "record":

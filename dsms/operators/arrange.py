@@ -8,10 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from dsms.batch import NULLS, Batch, Column
-from dsms.errors import PlanError, existing
+from dsms.errors import PlanError, RowError, existing
 from dsms.operators.base import ROW_COST, Aside, Operator
 from dsms.operators.order import merged
 from dsms.operators.pending import BEGINNING, Pending
+from dsms.schema import FARTHEST
 from dsms.settings import Settings
 
 
@@ -22,6 +23,7 @@ class Arrange(Operator):
     cost: float = ROW_COST
     column: str | None = None  # where the timestamps are; None: the rows have theirs already
     late: int = 0
+    on_error: str = "fail"  # a row without a timestamp, or one out of range, ends the run or goes aside
     _pending: Pending = field(default_factory=Pending, init=False, repr=False)
     _highest: int = field(default=BEGINNING, init=False, repr=False)
     _promised: int = field(default=BEGINNING, init=False, repr=False)  # by `upto` of what came
@@ -53,10 +55,22 @@ class Arrange(Operator):
             raise ValueError(f"no column {self.column!r} to take timestamps from{existing(self.column, batch.columns)}")
         rows = replace(batch, ts=batch.columns[self.column].astype(np.int64, copy=False))
         missing = batch.columns.get(self.column + NULLS)
-        if missing is None or not missing.any():
+        if missing is not None and missing.any():
+            self._refuse(rows, missing, f"no timestamp: {self.column!r} is null")
+            rows = rows.pick(~missing)
+        ts = rows.each("ts")
+        if not len(ts) or (ts.max() < FARTHEST and ts.min() > -FARTHEST):
             return rows
-        self._set_aside("error", rows, missing, f"no timestamp: {self.column!r} is null")
-        return rows.pick(~missing)
+        astray = (ts >= FARTHEST) | (ts <= -FARTHEST)
+        self._refuse(
+            rows, astray, f"{self.column!r} is out of range: microseconds, less than 2**54 from 1970, are wanted"
+        )
+        return rows.pick(~astray)
+
+    def _refuse(self, rows: Batch, which: Column, reason: str) -> None:
+        if self.on_error == "fail":
+            raise RowError(f"{reason}; the row is {rows.pick(which).records()[0]}")
+        self._set_aside("error", rows, which, reason)
 
     def _punctual(self, rows: Batch) -> Batch:
         """The rows that are not too late, each measured by those before it, whatever batch they came in."""

@@ -75,6 +75,12 @@ class Builder:
                 top = self._station("pass", query, Pipe(steps=(), schema=done[name].schema), top)
             self.tops[name] = top
 
+    @property
+    def arranged(self) -> dict[str, Station]:
+        """By stream with timestamps of its own: where its rows come in their order."""
+        found = {node.name: built for node, built in self._built.items() if isinstance(node, Stream)}
+        return {name: station for name, station in found.items() if isinstance(station, Station)}
+
     def _count(self, plans: Any) -> None:
         """How many parts read each part: one that several read is not drawn into the pipe of one of them."""
         ahead, seen = list(plans), set[Node]()
@@ -99,7 +105,9 @@ class Builder:
             source = self.streams[node.name]
             if source.timestamp is None:
                 return source
-            return self._station("arrange", query, Arrange(column=source.timestamp, late=source.late), source)
+            return self._station(
+                "arrange", query, Arrange(column=source.timestamp, late=source.late, on_error=self.on_error), source
+            )
         if isinstance(node, Select | Project):
             return self._pipe(node, query)
         try:
