@@ -20,7 +20,7 @@ quick: $(VENV)/all  ## the fast part of the suite: no Ray
 	$(PYTEST) tests -m "not ray"
 
 fuzz: $(VENV)/all  ## the property tests on many more plans (EXAMPLES=200)
-	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py -o timeout=0
+	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py tests/test_cuts.py -o timeout=0
 
 lint: $(VENV)/all  ## ruff
 	$(BIN)/ruff check .

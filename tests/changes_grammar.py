@@ -20,7 +20,7 @@ class Spelt:
 
 def window(queries: Queries) -> Spelt:
     """A window and, as conditions and a query on the columns _t and _n of a stream, what it means."""
-    end, length = queries.end, queries.pick([0, 1, 4, 10, 30])
+    end, length = queries.end, queries.pick([*queries.lengths, 0])
     kind = queries.pick(["rows", "slide" if queries.sliding else "range", "unbounded"])
     if kind == "rows":
         count = queries.pick([1, 2, 5, 20])
@@ -59,7 +59,7 @@ def changes(queries: Queries, kind: str | None = None) -> Part:
     items = [formulas.any(1) for _ in range(queries.pick([1, 2, 3]))]
     listed = ", ".join(f"{text} AS c{place}" for place, (text, _) in enumerate(items))
     # RSTREAM speaks at every change of what it shows: a condition would hide some of the changes of the window.
-    where = f" WHERE {formulas.condition(1)}" if kind != "RSTREAM" and queries.pick([True, False]) else ""
+    where = f" WHERE {formulas.some()}" if kind != "RSTREAM" and queries.pick([True, False]) else ""
     rows = f"(SELECT *, {wanted.births} AS _born, {wanted.left} AS _left FROM {stream.sql})"
     shown = {
         "ISTREAM": f"(SELECT * FROM {rows} WHERE _born)",
@@ -81,7 +81,7 @@ def pairs(queries: Queries) -> Part:
     on: list[str] = []
     for alias in aliases:
         stream = queries.stream()
-        lengths[alias] = length = queries.pick([0, 1, 4, 10, 30, None])
+        lengths[alias] = length = queries.pick([*queries.lengths, *queries.lengths, 0, None])
         text = "" if length is None else f" [RANGE {length} MICROSECONDS]"
         cql.append(f"{stream.cql}{text} AS {alias}")
         sql.append(f"{stream.sql} AS {alias}")
@@ -89,8 +89,8 @@ def pairs(queries: Queries) -> Part:
         on += queries.equalities(columns, its) if columns else []
         columns.update(its)
     formulas = Formulas(queries.draw, columns)
-    if queries.pick([True, False]):
-        on.append(formulas.condition(1))
+    if queries.pick([False, True]):
+        on.append(formulas.mild())
     met = [
         f"{one}._t + {lengths[one]} >= {other}._t"  # three spans of time that meet two by two all meet
         for one in aliases for other in aliases if one != other and lengths[one] is not None

@@ -84,6 +84,14 @@ class Formulas:
             return f"({self.of('string', depth)} {self.pick(['like', 'not like'])} {self.pick(PATTERNS)})"
         return self._leaf("bool") if form == "bool" else self._compare(depth)
 
+    def some(self, depth: int = 1) -> str:
+        """A condition that most rows meet, or any."""
+        return self.mild(depth) if self.pick([True, False]) else self.condition(depth)
+
+    def mild(self, depth: int = 1) -> str:
+        """A condition that most rows meet."""
+        return f"({self.condition(depth)} or {self.column()[0]} is not null)"
+
     def _compare(self, depth: int) -> str:
         kind = self.pick(["int64", "int64", "float64", "bool", "string", *self._instants()])
         other = self.pick(["int64", "float64"]) if kind in ("int64", "float64") else kind

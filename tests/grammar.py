@@ -34,6 +34,7 @@ class Queries:
     draw: st.DrawFn
     streams: list[str]
     end: int
+    lengths: tuple[int, ...]  # of windows, in microseconds
     sliding: bool = False
     stored: list[str] = field(default_factory=list)
     named: dict[str, Part] = field(default_factory=dict)  # whose results are relations
@@ -59,7 +60,7 @@ class Queries:
         formulas = Formulas(self.draw, plain.columns)
         items = [formulas.any(1) for _ in range(self.pick([1, 2, 3]))]
         listed = ", ".join(f"{text} AS c{place}" for place, (text, _) in enumerate(items))
-        where = f" WHERE {formulas.condition(1)}" if self.pick([True, False]) else ""
+        where = f" WHERE {formulas.some()}" if self.pick([False, True]) else ""
         window = ""
         if brackets != "{}" and self.pick(range(3)) == 2:  # all that ever comes into a window is the stream again
             brackets, window = "ISTREAM ({})", f" [RANGE {self.pick([0, 3, 20])} MICROSECONDS]"
@@ -67,32 +68,33 @@ class Queries:
         sql = f"SELECT {listed}, _t, _n FROM {plain.sql} AS x{where}"
         return Part(brackets.format(cql), f"({sql})", {f"c{place}": kind for place, (_, kind) in enumerate(items)})
 
-    def windowed(self, small: bool = False) -> Part:
-        """A window on a stream, or none."""
+    def windowed(self, size: str = "any") -> Part:
+        """A window on a stream, or none if any size will do; some are not to be large, or only to hold few rows."""
         stream = self.stream()
-        kind = self.pick(["rows", "rows", "time", "time", "time", "now", *([] if small else ["unbounded", ""])])
+        endless = ["unbounded", ""] if size == "any" else []
+        kind = self.pick(["time"] * 5 + ["rows"] * 3 + endless + ["now"] * (not self.sliding))
         shown = ", ".join(stream.columns)
         if kind == "rows":
-            count = self.pick([1, 2, 3, 5] if small else [1, 2, 5, 20, 100])
+            count = self.pick({"any": [5, 2, 20, 1], "some": [10, 5, 20, 2], "few": [2, 1, 3]}[size])
             last = f"ORDER BY _t DESC, _n DESC LIMIT {count}"
             return Part(f"{stream.cql} [ROWS {count}]", f"(SELECT {shown} FROM {stream.sql} {last})", stream.columns)
-        if kind in ("unbounded", "") or (kind == "now" and self.sliding):
+        if kind in ("unbounded", ""):
             spelt = " [UNBOUNDED]" if kind else ""
             return Part(f"{stream.cql}{spelt}", f"(SELECT {shown} FROM {stream.sql})", stream.columns)
-        window, least, above = self.span(0 if kind == "now" else self.pick([1, 4, 10, 30]))
+        window, least, above = self.span(0 if kind == "now" else self.pick((1, 4) if size == "few" else self.lengths))
         inside = f"_t >= {least} AND _t < {above}"
         return Part(f"{stream.cql} [{window}]", f"(SELECT {shown} FROM {stream.sql} WHERE {inside})", stream.columns)
 
     def span(self, length: int) -> tuple[str, int, int]:
         """A window of time, its first instant and the first one after it."""
         if self.sliding:
-            slide = self.pick([1, 3, 10, length])
+            slide = self.pick([length, 1, 3, 10])
             boundary = (self.end // slide + 1) * slide
             window = f"RANGE {length} MICROSECONDS SLIDE {slide} MICROSECONDS"
             return window, boundary - length, boundary
         return (f"RANGE {length} MICROSECONDS" if length else "NOW"), self.end - length, self.end + 1
 
-    def source(self, alias: str, depth: int, small: bool = False) -> Part:
+    def source(self, alias: str, depth: int, size: str = "any") -> Part:
         """A source with an alias; its columns are qualified."""
         kind = self.pick(["window"] * 4 + ["query"] * (depth > 0) + ["named"] * 2 * bool(self.named))
         if kind == "named":
@@ -102,7 +104,7 @@ class Queries:
             inner = self.relation(depth - 1)
             part = Part(f"({inner.cql})", f"({inner.sql})", inner.columns)
         else:
-            part = self.windowed(small)
+            part = self.windowed(size)
         return self.called(part, alias)
 
     def called(self, part: Part, alias: str) -> Part:
@@ -130,7 +132,7 @@ class Queries:
         """Several sources, and the conditions that go into WHERE."""
         count = self.pick([2, 2, 2, 3])
         stored = bool(self.stored) and self.pick([True, False])
-        parts = [self.source(alias, 0 if place else depth, small=True) for place, alias in enumerate("xyz"[:count])]
+        parts = [self.source(alias, 0 if place else depth, "some") for place, alias in enumerate("xyz"[:count])]
         if stored:
             name = self.stored[0]
             parts[-1] = self.called(Part(name, f"(SELECT {', '.join(STORED)} FROM {name})", STORED), "xyz"[count - 1])
@@ -138,8 +140,8 @@ class Queries:
         for part in parts[1:]:
             on = self.equalities(columns, part.columns)
             columns.update(part.columns)
-            if self.pick(range(3)) == 0:
-                on.append(Formulas(self.draw, columns).condition(1))
+            if self.pick(range(3)) == 2:
+                on.append(Formulas(self.draw, columns).mild())
             if on and self.pick([True, False]):
                 together = f"ON {' AND '.join(on)}"
                 cql, sql = f"{cql} JOIN {part.cql} {together}", f"{sql} JOIN {part.sql} {together}"
@@ -147,16 +149,19 @@ class Queries:
                 cql, sql, where = f"{cql}, {part.cql}", f"{sql}, {part.sql}", where + on
         return Part(cql, sql, columns), where
 
-    def equalities(self, left: Columns, right: Columns, least: int = 0) -> list[str]:
-        """Conditions that columns of the same type are equal; rarely none, as all pairs are many."""
+    def equalities(self, left: Columns, right: Columns, anti: bool = False) -> list[str]:
+        """Conditions that columns of the same type are equal; rarely none, as all pairs are many.
+
+        An anti join has one at least, and several where a row would otherwise always have a partner.
+        """
         pairs = [
             (one, other) for one, kind in left.items() for other, its in right.items()
-            if kind == its and _bare(one) in JOINABLE and _bare(other) in JOINABLE
+            if kind == its and _bare(one) in JOINABLE and _bare(other) in JOINABLE and not (anti and kind == "bool")
         ]  # fmt: skip
         alike = [(one, other) for one, other in pairs if _bare(one) == _bare(other)]
         pairs = pairs or [(o, t) for o, kind in left.items() for t, its in right.items() if kind == its]
-        count = min(len(pairs), max(least, self.pick([0, 1, 1, 1, 1, 2])))
-        pairs = alike if alike and self.pick([True, True, False]) else pairs
+        count = min(len(pairs), self.pick([1, 2, 2] if anti else [1, 1, 1, 1, 1, 1, 1, 2, 0]))
+        pairs = alike if alike and self.pick([True, True, True, False]) else pairs
         chosen = dict.fromkeys(self.pick(pairs) for _ in range(count))
         return [f"{one} = {other}" for one, other in chosen]
 
@@ -164,8 +169,8 @@ class Queries:
         """SELECT ... FROM a source, all or some of it."""
         formulas = Formulas(self.draw, source.columns)
         conditions = list(where or [])
-        if self.pick([True, False]):
-            conditions.append(formulas.condition())
+        if self.pick([False, True]):
+            conditions.append(formulas.mild(2) if conditions else formulas.some(2))
         distinct = self.pick([False, False, False, True])
         items = [formulas.any(2, exact=distinct or not inexact) for _ in range(self.pick([1, 2, 3, 4]))]
         return self.written("SELECT DISTINCT" if distinct else "SELECT", items, source, conditions)
@@ -179,16 +184,16 @@ class Queries:
 
     def aggregate(self, depth: int = 1) -> Part:
         """GROUP BY, or one group of everything."""
-        source, where = self.joined(0) if self.pick(range(3)) == 0 else (self.source("x", depth), [])
+        source, where = self.joined(0) if self.pick(range(3)) == 2 else (self.source("x", depth), [])
         formulas = Formulas(self.draw, source.columns)
-        if self.pick(range(3)) == 0:
-            where.append(formulas.condition(1))
+        if self.pick(range(3)) == 2:
+            where.append(formulas.mild())
         keys = [formulas.any(self.pick([0, 0, 1])) for _ in range(self.pick([0, 1, 1, 2]))]
         # GROUP BY of a constant is refused here, and a number of a column in DuckDB.
         keys = [key if any(name in key[0] for name in source.columns) else formulas.column() for key in keys]
         values = [self.aggregation(formulas) for _ in range(self.pick([1, 2, 3]))]
         end = f" GROUP BY {', '.join(dict.fromkeys(text for text, _ in keys))}" if keys else ""
-        if self.pick(range(3)) == 0:
+        if self.pick(range(4)) == 3:
             number = self.pick([text for text, kind in values if kind in ("int64", "float64")] or ["count(*)"])
             end += f" HAVING {number} {self.pick(['>', '<=', '<>'])} {self.pick([0, 1, 2, 5])}"
         return self.written("SELECT", keys + values, source, where, end)
@@ -208,12 +213,13 @@ class Queries:
 
     # --- several relations as one
 
-    def alike(self, kinds: list[str], depth: int) -> Part:
+    def alike(self, kinds: list[str], depth: int, size: str = "any") -> Part:
         """A selection with columns of these types, few different values each."""
-        source = self.source("x", depth)
+        source = self.source("x", depth, size)
         formulas = Formulas(self.draw, source.columns)
         items = [(self.like(formulas, source.columns, kind), kind) for kind in kinds]
-        where = [formulas.condition(1)] if self.pick([True, False]) else []
+        wanted = formulas.condition if size == "few" else formulas.some
+        where = [wanted(1)] if self.pick([False, True]) else []
         return self.written("SELECT", items, source, where)
 
     def like(self, formulas: Formulas, columns: Columns, kind: str) -> str:
@@ -227,16 +233,16 @@ class Queries:
 
     def difference(self, depth: int = 1) -> Part:
         """EXCEPT."""
-        kinds = [self.pick(["int64", "bool", "string", "float64"]) for _ in range(self.pick([1, 1, 2]))]
-        return combined("EXCEPT", [self.alike(kinds, depth), self.alike(kinds, 0)])
+        kinds = [self.pick(["int64", "string", "float64", "bool"]) for _ in range(self.pick([1, 1, 2]))]
+        return combined("EXCEPT", [self.alike(kinds, depth), self.alike(kinds, 0, "few")])
 
     def anti_join(self, depth: int = 1) -> Part:
         """The rows of one or several sources without a partner."""
-        source, where = self.joined(0) if self.pick(range(4)) == 0 else (self.source("x", depth), [])
+        source, where = self.joined(0) if self.pick(range(4)) == 3 else (self.source("x", depth), [])
         cql, sql = source.cql, source.sql
         for alias in self.pick(["m", "m", "mn"]):
-            right = self.source(alias, 0)
-            on = self.equalities(source.columns, right.columns, least=1)
+            right = self.source(alias, 0, "few")
+            on = self.equalities(source.columns, right.columns, anti=True)
             if on:
                 cql = f"{cql} ANTI JOIN {right.cql} ON {' AND '.join(on)}"
                 sql = f"{sql} ANTI JOIN {right.sql} ON {' AND '.join(on)}"

@@ -29,12 +29,14 @@ def join_of(keep: tuple[str, ...] | None = None) -> MultiJoin:
     return MultiJoin(inputs=inputs, expression=CHAIN, columns=("r.a", "s.b", "t.d"), emit="births", keep=keep)
 
 
-def feed(join: MultiJoin, rates: tuple[int, int, int], values: tuple[int, int], blocks: int) -> list[Batch]:
+def feed(
+    join: MultiJoin, rates: tuple[int, int, int], values: tuple[int, int], blocks: int, since: int = 0
+) -> list[Batch]:
     """Streams with so many rows per 100 us, with so many different values of b and c."""
     rng = np.random.default_rng(3)
     answers = []
     different = {"a": 1000, "b": values[0], "c": values[1], "d": 1000}
-    for block in range(blocks):
+    for block in range(since, since + blocks):
         for port, (stream, rate) in enumerate(zip((R, S, T), rates, strict=True)):
             columns = {name: rng.integers(0, different[name], rate) for name in stream.attributes}
             ts = np.sort(rng.integers(100 * block, 100 * block + 100, rate))
@@ -70,6 +72,19 @@ def test_the_window_is_forgotten_when_its_upkeep_no_longer_pays() -> None:
     later.follow(join.plan)
     feed(later, (20, 20, 1), (10, 50), 40)
     assert "w_rs" not in str(later.plan)
+
+
+def test_the_window_comes_and_goes_with_the_rates_of_the_streams_alone() -> None:
+    """The same values all along, and no meter: what becomes of an item says nothing of how often one comes."""
+    join, plain = join_of(), join_of(keep=())
+    kept, answers, expected = [], list[Batch](), list[Batch]()
+    for phase, rates in enumerate([(2, 2, 200), (20, 20, 1), (2, 2, 200)]):
+        answers += feed(join, rates, (50, 10), 30, since=30 * phase)
+        expected += feed(plain, rates, (50, 10), 30, since=30 * phase)
+        kept.append(["->(w_rs)" in str(flow) for flow in join.plan[:2]] + ["join[c](w_rs)" in str(join.plan[2])])
+    assert kept == [[True] * 3, [False] * 3, [True] * 3]
+    assert ["w_rs" in change for change in join.changes] == [True, False, True]
+    assert rows(answers) == rows(expected)
 
 
 def test_an_item_goes_first_where_it_meets_the_fewest() -> None:

@@ -25,6 +25,7 @@ from dsms.operators.base import ROW_COST, Aside, Operator
 from dsms.operators.pending import BEGINNING, Complete, Pending
 from dsms.settings import Settings
 
+CHANGING = 3  # streams from which on there is more than one plan
 BLOCKS = 32  # calls with rows, between two decisions on the plan
 
 
@@ -161,7 +162,7 @@ class MultiJoin(Operator):
     def _reconsider(self, upto: int) -> None:
         """Now and then, whether another plan is better."""
         self._blocks += 1
-        if len(self.expression.streams) < 3 or self._blocks % BLOCKS:
+        if len(self.expression.streams) < CHANGING or self._blocks % BLOCKS:
             return
         rates = self._scales.rates(upto)
         if any(rates.values()):
@@ -255,7 +256,7 @@ class MultiJoin(Operator):
         empty = self._empty(batch, complete)
         if not through:
             return empty
-        turned, items = merged(through, not self._pure)
+        turned, items = merged(through, not self._pure, steady=len(self.expression.streams) >= CHANGING)
         if self.emit != "both" and (not self._pure or self.emit == "deaths"):
             wanted = np.flatnonzero(signs(turned) == (1 if self.emit == "births" else -1))
             turned, items = turned[wanted], items.pick(wanted)

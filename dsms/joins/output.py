@@ -9,7 +9,7 @@ import numpy as np
 
 from dsms.batch import NULLS, Column
 from dsms.joins.chain import Items
-from dsms.joins.events import COMES, instants, signs
+from dsms.joins.events import COMES, NEVER, instants, signs
 from dsms.joins.keys import Ints
 from dsms.joins.sides import InputSide
 from dsms.schema import DTYPES
@@ -17,11 +17,12 @@ from dsms.schema import DTYPES
 Emit = Literal["both", "births", "deaths"]
 
 
-def merged(parts: Sequence[Items], net: bool) -> tuple[Ints, Items]:
+def merged(parts: Sequence[Items], net: bool, steady: bool) -> tuple[Ints, Items]:
     """All items in the order of instants, going before coming; and that order, as each now comes or goes.
 
     With `net` what comes and goes at one instant is left out: a difference may take away at once what it has just let
-    through, and whoever reads the changes at that instant would be told to take back what is not there.
+    through, and whoever reads the changes at that instant would be told to take back what is not there. With `steady`
+    those of one instant are in the order of the rows they are made of, as plans that may change find them in several.
     """
     if len(parts) == 1:
         items, turned = parts[0], parts[0].orders if parts[0].turn > 0 else parts[0].orders ^ COMES
@@ -31,8 +32,9 @@ def merged(parts: Sequence[Items], net: bool) -> tuple[Ints, Items]:
     if net:
         left = _net(items, turned)
         items, turned = items.pick(left), turned[left]
-    if len(turned) and np.any(turned[1:] < turned[:-1]):
-        order = np.argsort(turned, kind="stable")
+    keys = _packed([turned, *(items.positions[alias] for alias in sorted(items.positions))]) if steady else [turned]
+    if len(turned) and (len(keys) > 1 or np.any(keys[0][1:] < keys[0][:-1])):
+        order = np.lexsort(keys[::-1])
         items, turned = items.pick(order), turned[order]
     return turned, items
 
@@ -60,6 +62,22 @@ def nothing(inputs: Mapping[str, InputSide], columns: Sequence[str]) -> dict[str
     parts = [qualified.partition(".") for qualified in columns]
     kinds = [DTYPES[inputs[alias].layout.schema[name]] for alias, _, name in parts]
     return {qualified: np.empty(0, dtype=kind) for qualified, kind in zip(columns, kinds, strict=True)}
+
+
+def _packed(keys: Sequence[Ints]) -> list[Ints]:
+    """Numbers to sort by, the first first, as fewer ones that sort the same: one is sorted much faster than several."""
+    packed: list[Ints] = []
+    room = 1
+    for key in keys:
+        least = int(key.min(initial=NEVER))
+        span = max(int(key.max(initial=least)) - least + 1, 1)
+        if packed and room * span <= NEVER:
+            packed[-1] = packed[-1] * span + (key - least)
+            room *= span
+        else:
+            packed.append(key - least)
+            room = span
+    return packed
 
 
 def _net(items: Items, turned: Ints) -> Ints:
