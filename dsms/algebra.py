@@ -42,16 +42,20 @@ class Stored:
     appends = True
 
 
-@dataclass(frozen=True)
-class Named:
-    """The results of another query of the plan."""
+class _SameColumns:
+    """A part with the columns of what it reads."""
 
-    name: str
     of: Node
 
     @property
     def schema(self) -> Schema:
         return self.of.schema
+
+
+class _SameSigns:
+    """A part that appends if what it reads does."""
+
+    of: Node
 
     @property
     def appends(self) -> bool:
@@ -59,15 +63,19 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Windowed:
+class Named(_SameColumns, _SameSigns):
+    """The results of another query of the plan."""
+
+    name: str
+    of: Node
+
+
+@dataclass(frozen=True)
+class Windowed(_SameColumns):
     """A window on a stream: a relation."""
 
     of: Node
     window: Window
-
-    @property
-    def schema(self) -> Schema:
-        return self.of.schema
 
     @property
     def appends(self) -> bool:
@@ -75,45 +83,29 @@ class Windowed:
 
 
 @dataclass(frozen=True)
-class Select:
+class Select(_SameColumns, _SameSigns):
     """The rows for which a condition holds; unknown is not true."""
 
     of: Node
     condition: Expression
 
-    @property
-    def schema(self) -> Schema:
-        return self.of.schema
-
-    @property
-    def appends(self) -> bool:
-        return self.of.appends
-
 
 @dataclass(frozen=True)
-class Project:
+class Project(_SameSigns):
     """New columns from old ones, by expressions."""
 
     of: Node
     items: tuple[tuple[str, Expression], ...]
     schema: Schema
 
-    @property
-    def appends(self) -> bool:
-        return self.of.appends
-
 
 @dataclass(frozen=True)
-class Apply:
+class Apply(_SameSigns):
     """User code over whole batches."""
 
     of: Node
     function: str  # module:name
     schema: Schema
-
-    @property
-    def appends(self) -> bool:
-        return self.of.appends
 
 
 @dataclass(frozen=True)
@@ -181,31 +173,19 @@ class Aggregate:
 
 
 @dataclass(frozen=True)
-class Distinct:
+class Distinct(_SameColumns, _SameSigns):
     """Each row once."""
 
     of: Node
 
-    @property
-    def schema(self) -> Schema:
-        return self.of.schema
-
-    @property
-    def appends(self) -> bool:
-        return self.of.appends
-
 
 @dataclass(frozen=True)
-class ToStream:
+class ToStream(_SameColumns):
     """A relation's changes as a stream: what came (istream), what went (dstream), or all at each change (rstream)."""
 
     of: Node
     kind: OneOf["istream", "dstream", "rstream"]
     appends = True
-
-    @property
-    def schema(self) -> Schema:
-        return self.of.schema
 
 
 Emit = OneOf["both", "births", "deaths"]  # of what a flow puts out: rows of both signs, or those of one as a stream
