@@ -85,6 +85,13 @@ class _Making:
     names: tuple[str, ...]  # of the columns that are read
 
 
+@dataclass(frozen=True)
+class _Choice:
+    condition: Evaluator
+    names: tuple[tuple[str, str], ...]  # of the columns then wanted: new, old; null masks included
+    making: _Making | None  # what is made of them
+
+
 def _paired(steps: Sequence[Keep | Make]) -> list[Keep | Make]:
     """Two comparisons in a row as one condition: sooner worked out for all rows together than one after the other."""
     found: list[Keep | Make] = []
@@ -152,16 +159,22 @@ class Pipe(Operator):
         names = tuple(dict.fromkeys(name for _, evaluator, _ in items for name in evaluator.names))
         return _Making(tuple((n, p.name if isinstance(p, Column) else e, p) for n, e, p in items), names)
 
-    def _one_choice(self) -> tuple[Evaluator, tuple[tuple[str, str], ...]] | None:
-        """The one condition and the names, if that is all there is to it."""
-        if not self._silent or not self._steps or not isinstance(condition := self._steps[0], _Condition):
+    def _one_choice(self) -> _Choice | None:
+        """The one condition and the columns, if that is all there is to it and the condition cannot go wrong."""
+        steps = self._steps
+        if not steps or len(steps) > 2 or not isinstance(condition := steps[0], _Condition):
             return None
-        if len(self._steps) == 1:
-            return condition.evaluator, tuple((name + tail,) * 2 for name in self.output for tail in ("", NULLS))
-        second = self._steps[1]
-        if len(self._steps) > 2 or not isinstance(second, _Renaming):
+        if not only_compares(condition.expression):
             return None
-        return condition.evaluator, second.names
+        names = tuple((name + tail,) * 2 for name in self.output for tail in ("", NULLS))
+        if len(steps) == 1:
+            return _Choice(condition.evaluator, names, None)
+        second = steps[1]
+        if isinstance(second, _Renaming):
+            return _Choice(condition.evaluator, second.names, None)
+        if isinstance(second, _Making):
+            return _Choice(condition.evaluator, tuple((name, name) for name in second.names), second)
+        return None
 
     def _cheap(self, condition: Expression) -> bool:
         """Whether it is about numbers only, and nobody else's code."""
@@ -170,8 +183,8 @@ class Pipe(Operator):
     def process(self, batch: Batch, port: int = 0) -> Batch:
         if not batch.rows:
             return replace(batch, columns={})  # only time
-        if self._choice is not None:
-            return self._chosen(batch, *self._choice)
+        if self._choice is not None and (chosen := self._chosen(batch, self._choice)) is not None:
+            return chosen
         rows = _Rows(batch.columns, batch.rows)
         if self._silent:
             self._take_through(batch, rows)
@@ -180,16 +193,34 @@ class Pipe(Operator):
                 self._take_through(batch, rows)
         return self._put_out(batch, rows)
 
-    def _chosen(self, batch: Batch, evaluator: Evaluator, names: Sequence[tuple[str, str]]) -> Batch:
-        """The same, written out for what most queries are: comparisons, in which nothing can go wrong, and names."""
-        holds, unknown = evaluator.quietly(batch.columns, batch.rows, Faults())
+    def _chosen(self, batch: Batch, choice: _Choice) -> Batch | None:
+        """The same, written out for what most queries are; None where a column cannot be made for every row."""
+        holds, unknown = choice.condition.quietly(batch.columns, batch.rows, Faults())
         left = (holds if unknown is None else holds & ~unknown).nonzero()[0]
-        columns = batch.columns
-        if len(left) == batch.rows:
-            if len(self._steps) == 1:
-                return batch
-            return replace(batch, columns={new: columns[old] for new, old in names if old in columns})
-        return _picked(batch, {new: columns[old].take(left) for new, old in names if old in columns}, left)
+        columns, every = batch.columns, len(left) == batch.rows
+        if every and len(self._steps) == 1:
+            return batch
+        names = [(new, columns[old]) for new, old in choice.names if old in columns]
+        picked = dict(names) if every else {new: values.take(left) for new, values in names}
+        if choice.making is not None:
+            made = self._made(picked, len(left), choice.making)
+            if made is None:
+                return None
+            picked = made
+        return replace(batch, columns=picked) if every else _picked(batch, picked, left)
+
+    def _made(self, columns: Mapping[str, Values], count: int, step: _Making) -> dict[str, Values] | None:
+        faults = Faults()
+        made: dict[str, Values] = {}
+        with np.errstate(all="ignore"):
+            for name, source, _ in step.items:
+                if isinstance(source, str):
+                    made[name], unknown = columns[source], columns.get(source + NULLS)
+                else:
+                    made[name], unknown = source.quietly(columns, count, faults)
+                if unknown is not None:
+                    made[name + NULLS] = unknown
+        return None if faults.found else made
 
     def _take_through(self, batch: Batch, rows: _Rows) -> None:
         for step, another in zip(self._steps, self._another, strict=True):

@@ -12,11 +12,12 @@ from dsms.batch import Batch
 from dsms.clock import Clock
 from dsms.fates import identities
 from dsms.goods import Goods
-from dsms.ledger import Ledger, Queue
+from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.operators import Operator
 from dsms.plan import Plan, Station
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
+from dsms.segment import Segment, Share
 
 # Memory that is let go would return to the system, and each batch pay for fresh pages with up to a fourth of its time;
 # from one large block come and gone malloc learns to keep what it has. No page of it is touched.
@@ -97,6 +98,21 @@ class BatchRunner(Runner):
         elif self.deadlines:
             self.deadlines.pop(queue.station.index, None)
         return queue, done.taken, done.made, done.cost, done.since, gone, (done.taken_bytes, done.made_bytes)
+
+    def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
+        queue = segment.only
+        if queue is None or segment.startup or queue.merge is not None:
+            return super().run(segment, share, now)
+        # The same for a segment of one station, which most are.
+        steps, at, left = list[Step](), now, share.tuples
+        limit = now + share.time * (1 + 1e-9)
+        while True:
+            step = self.work(queue, at, 0.0, left)
+            steps.append(step)
+            at += step[3]
+            left -= 1 if self._fractional else step[1]
+            if queue.oldest == NOTHING or left <= 0 or at + segment.next_cost > limit:
+                return steps
 
     def followers(self, step: Step) -> int:
         return int(step[2]) if self._grain == 1 and not self.plan.settings.fractional else 1
