@@ -131,14 +131,31 @@ class Results(Observer):
             arrived, alike = np.concatenate([arrived, *different]), np.concatenate([alike, *often])
         self.latencies.frombytes((left - arrived).tobytes())
         self._alike.frombytes(alike.tobytes())
-        by_query = np.argsort(whose, kind="stable")
-        bounds = np.searchsorted(whose[by_query], np.arange(len(self.queries) + 1))
-        for place in np.flatnonzero(np.diff(bounds)).tolist():
-            mine = by_query[bounds[place] : bounds[place + 1]]
-            self.queries[place].add(arrived[mine], left[mine], alike[mine])
+        if len(whose):
+            self._share_out(whose, arrived, left, alike)
         if self._engine.ledger.held == 0 and not self._engine.undone:  # nothing is under way that could fill a gap
             for query in self.queries:
                 query.staleness.gaps.clear()
+
+    def _share_out(
+        self,
+        whose: NDArray[np.int64],
+        arrived: NDArray[np.float64],
+        left: NDArray[np.float64],
+        alike: NDArray[np.int64],
+    ) -> None:
+        """Let each query have its results, all worked out together: there may be hundreds of queries."""
+        counts = np.bincount(whose, alike, len(self.queries))
+        sums = np.bincount(whose, (left - arrived) * alike, len(self.queries))
+        by_query = np.argsort(whose, kind="stable")
+        whose, left, arrived = whose[by_query], left[by_query], arrived[by_query]
+        # Of those of a query that leave at once, the oldest says for how long it was stale.
+        first = np.flatnonzero((np.diff(whose, prepend=-1) != 0) | (np.diff(left, prepend=np.nan) != 0))
+        since, until = np.minimum.reduceat(arrived, first), left[first]
+        bounds = np.searchsorted(whose[first], np.arange(len(self.queries) + 1))
+        for place in np.flatnonzero(np.diff(bounds)).tolist():
+            mine = slice(bounds[place], bounds[place + 1])
+            self.queries[place].add(int(counts[place]), float(sums[place]), since[mine], until[mine])
 
     def quantiles(self) -> dict[str, float | None]:
         """Mean, median, 99th percentile and maximum of the latency of all results."""
@@ -189,12 +206,11 @@ class QueryResults:
         sinks = [station for station in query.stations if station.sink]
         self.staleness = Staleness(ordered=len(sinks) == 1 and all(len(s.inputs) == 1 for s in plan.stations))
 
-    def add(self, arrived: NDArray[np.float64], left: NDArray[np.float64], alike: NDArray[np.int64]) -> None:
-        """Results, in the order they left; so many alike of each."""
-        self.count += int(alike.sum())
-        self.latency_sum += float(((left - arrived) * alike).sum())
-        together = np.flatnonzero(np.diff(left, prepend=np.nan))  # of those that leave at once the oldest counts
-        self.staleness.add(np.minimum.reduceat(arrived, together), left[together])
+    def add(self, count: int, latency: float, since: NDArray[np.float64], until: NDArray[np.float64]) -> None:
+        """So many results, their latencies added up, and from when to when they left the output stale."""
+        self.count += count
+        self.latency_sum += latency
+        self.staleness.add(since, until)
 
     def latency_mean(self) -> float | None:
         return self.latency_sum / self.count if self.count else None

@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 Instants = NDArray[np.float64]
 
 
+FEW = 16  # intervals that are sooner added one by one than as columns
+
+
 class Staleness:
     """The length of a union of intervals, added in the order of their ends."""
 
@@ -27,6 +30,11 @@ class Staleness:
         if not self.ordered:
             for start, stop in zip(since.tolist(), until.tolist(), strict=True):
                 self._add_one(start, stop)
+            return
+        if len(since) <= FEW:
+            for start, stop in zip(since.tolist(), until.tolist(), strict=True):
+                self.total += stop - max(start, self._end)
+                self._end = stop
             return
         covered = np.maximum.accumulate(np.concatenate(([self._end], until[:-1])))
         self.total += float((until - np.maximum(since, covered)).sum())

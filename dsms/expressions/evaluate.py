@@ -14,6 +14,7 @@ from dsms.expressions.casts import CASTS
 from dsms.expressions.faults import Faults
 from dsms.expressions.functions import BUILT_IN, UserFunction
 from dsms.expressions.lazy import (
+    Constant,
     Part,
     Vector,
     Work,
@@ -136,8 +137,7 @@ def _column(name: str) -> Work:
 def _constant(value: Value, kind: str) -> Work:
     given = EMPTY.get(kind, 0) if value is None else value
     scalar = np.array(given, dtype=_dtype(kind))
-    vector: Vector = (scalar if kind == "string" else scalar[()], np.True_ if value is None else None)
-    return lambda columns, rows, faults: vector
+    return Constant((scalar if kind == "string" else scalar[()], np.True_ if value is None else None))
 
 
 def _user(name: str, function: UserFunction, parts: Sequence[Part]) -> Work:

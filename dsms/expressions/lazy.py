@@ -19,6 +19,16 @@ Vector = tuple[Any, Any]  # values, nulls
 Work = Callable[[Mapping[str, Column], int, Faults], Vector]  # (columns, rows, faults)
 
 
+class Constant:
+    """The same whatever the rows."""
+
+    def __init__(self, vector: Vector) -> None:
+        self.vector = vector
+
+    def __call__(self, columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
+        return self.vector
+
+
 class Part(NamedTuple):
     """A part of an expression that may be worked out for some of the rows."""
 
@@ -41,7 +51,7 @@ def strict(kernel: Kernel, parts: Sequence[Part]) -> Work:
     """Null where an argument is."""
     works = [part.work for part in parts]
     if len(works) == 2:
-        return _of_two(kernel, *works)
+        return _of_two(kernel, *parts)
 
     def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
         values, nulls = [], None
@@ -55,14 +65,25 @@ def strict(kernel: Kernel, parts: Sequence[Part]) -> Work:
     return work
 
 
-def _of_two(kernel: Kernel, one: Work, other: Work) -> Work:
+def _of_two(kernel: Kernel, left: Part, right: Part) -> Work:
     """The same, written out for what most expressions are made of."""
+    one, other = left.work, right.work
+    if isinstance(other, Constant) and other.vector[1] is None:
+        return _with_constant(kernel, one, other.vector[0])
 
     def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
         a, m = one(columns, rows, faults)
         b, n = other(columns, rows, faults)
         nulls = m if n is None else n if m is None else m | n
         return kernel(faults, nulls, a, b), nulls
+
+    return work
+
+
+def _with_constant(kernel: Kernel, one: Work, constant: Any) -> Work:
+    def work(columns: Mapping[str, Column], rows: int, faults: Faults) -> Vector:
+        a, nulls = one(columns, rows, faults)
+        return kernel(faults, nulls, a, constant), nulls
 
     return work
 
