@@ -15,6 +15,7 @@ from typing import Any
 
 from dsms.batch import Batch
 from dsms.clock import Clock, WallClock
+from dsms.collecting import rarely_collecting
 from dsms.engine import Engine
 from dsms.errors import PlanError
 from dsms.feed import Feed
@@ -92,7 +93,8 @@ def run(
             sink=outlets.write,
             aside=letters.aside,
         )
-        _drive(engine, feed, done, progress)
+        with rarely_collecting():
+            _drive(engine, feed, done, progress)
         done.seconds = engine.clock.now()
         engine.finish(done.seconds)
         done.turns, done.memory_max, done.latency = turns.count, memory.max_tuples, results.quantiles()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import gc
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
+from dsms.collecting import rarely_collecting
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError, PlanError
 from dsms.measures import Amounts, Memory, Results, Samples, Turns
@@ -149,7 +149,7 @@ def simulate(
         stack.callback(engine.runner.close)
         if trace is not None:  # not before it is known that there will be a run: what stood in the file is lost
             engine.watch(Trace(stack.enter_context(_opened(trace))))
-        with _rarely_collecting():
+        with rarely_collecting():
             _drive(engine, progress)
         elapsed = stop if cut else engine.clock.now()
         engine.finish(elapsed)
@@ -164,17 +164,6 @@ def _opened(trace: str | Path) -> TextIO:
         return open(trace, "w", encoding="utf-8")
     except OSError as error:
         raise DsmsError(f"the trace {str(trace)!r} cannot be written: {error.strerror}") from None
-
-
-@contextmanager
-def _rarely_collecting() -> Iterator[None]:
-    """The loop makes many tuples and no cycles: looking for some every 700 tuples would only cost time."""
-    before = gc.get_threshold()
-    gc.set_threshold(100_000, *before[1:])
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
 
 
 def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:
