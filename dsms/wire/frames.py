@@ -47,9 +47,8 @@ def encoded(message: Message, limit: int = LIMIT) -> list[Buffer]:
         if fill := padding(len(buffer)):
             parts.append(bytes(fill))
     length = sum(map(len, parts))
-    if length > min(limit, HIGHEST_LIMIT):
-        most = min(limit, HIGHEST_LIMIT)
-        raise WireError(f"a {header['type']} frame of {length} bytes; at most {most} go: cut the batch")
+    if length > (most := min(limit, HIGHEST_LIMIT)):
+        raise WireError(f"{header['type']} frame: {length} bytes; at most {most} go: cut the batch")
     parts[0] = PREFIX.pack(length, len(head)) + bytes(parts[0])
     return [part for part in parts if len(part)]
 

@@ -91,9 +91,9 @@ def written(header: Header) -> bytes:
     try:
         data: bytes = msgpack.packb(header)
     except UnicodeEncodeError as error:
-        raise WireError(f"a {header['type']} frame holds text that UTF-8 cannot: {error.reason}") from None
+        raise WireError(f"{header['type']} frame: text that UTF-8 cannot hold: {error.reason}") from None
     if len(data) > MOST_BYTES:
-        raise WireError(f"the header of a {header['type']} frame has {len(data)} bytes; at most {MOST_BYTES} go")
+        raise WireError(f"{header['type']} frame: a header of {len(data)} bytes; at most {MOST_BYTES} go")
     return data
 
 
@@ -121,7 +121,7 @@ def only(header: Header, keys: Iterable[str]) -> None:
     if header.keys() != wanted:
         missing, strange = sorted(wanted - header.keys()), sorted(header.keys() - wanted)
         given = f"lacks {missing}" if missing else f"has {shown(strange[0])}, which is not known"
-        raise WireError(f"a {header['type']} frame {given}; {sorted(wanted)} are wanted")
+        raise WireError(f"{header['type']} frame: {given}; {sorted(wanted)} are wanted")
 
 
 def plain(message: Plain) -> Header:
