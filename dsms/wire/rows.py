@@ -15,9 +15,10 @@ from dsms.wire.headers import Header, count, items, only, text
 from dsms.wire.messages import SHOWN, Data, Result, Rows, WireError, shown
 
 Entry = tuple[str, str, list[int]]  # a column's name, type, and the bytes of each of its buffers
+ENTRY = [str, str, list]
 
 MOST_ROWS = 2**20  # of a frame
-MOST_TEXTS = 2**22  # of a frame, in all its columns: each becomes an object of some 60 bytes
+MOST_TEXTS = 2**20  # of a frame, in all its columns: each becomes an object of some 60 bytes, as many as a frame's
 OWNER = {"data": "stream", "result": "query"}
 ARRIVED, TS, SIGN = ("arrived", "float64"), ("ts", "timestamp"), ("sign", "int8")
 ATTRIBUTES = {"data": ([], [ARRIVED]), "result": ([TS], [TS, SIGN])}  # what may go with the rows beside columns
@@ -79,13 +80,14 @@ def _bounded(rows: int, schema: Schema, what: str) -> None:
 
 
 def _entries(value: object, what: str) -> list[Entry]:
-    entries = []
+    entries, label = [], f"{what}: bytes of a buffer"
     for each in items(value, what):
-        match each:
-            case [str(name), str(kind), list(lengths)]:
-                entries.append((name, kind, [count(length, f"{what}: bytes of a buffer") for length in lengths]))
-            case _:
-                raise WireError(f"{what}: {shown(each)}; a name, a type and the bytes of its buffers are wanted")
+        if not isinstance(each, list) or [*map(type, each)] != ENTRY:  # several times as fast as a match
+            raise WireError(f"{what}: {shown(each)}; a name, a type and the bytes of its buffers are wanted")
+        name, kind, lengths = each
+        for length in lengths:
+            count(length, label)
+        entries.append((name, kind, lengths))
     return entries
 
 
