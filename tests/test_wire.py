@@ -235,6 +235,14 @@ def test_columns_with_strides_and_numpy_s_own_texts_and_times_are_sent_too() -> 
     assert data.batch.records()[2] == {"n": 4, "x": 3.0, "ok": True, "at": 9, "who": "c"}
 
 
+@pytest.mark.parametrize("texts", [["ab", "", "c"], ["é", "", "b🜁"]])
+def test_many_texts_come_as_they_were_sent(texts: list[str]) -> None:
+    schema, column = Schema.of({"w": "string"}), np.array(texts * 20_000, dtype=object)
+    (data,) = Decoder({"s": schema}).feed(sent(Data("s", 1, Batch.of({"w": column}), schema)))
+    assert isinstance(data, Data)
+    assert data.batch.columns["w"].tolist() == column.tolist()
+
+
 def header(**changes: Any) -> dict[str, Any]:
     """The header of a good frame of two rows for `pair`, changed."""
     columns = [["n", "int64", [16]], ["who", "string", [12, 3]]]

@@ -15,6 +15,7 @@ Buffer = bytes | memoryview
 ALIGNMENT = 8  # every buffer begins at a multiple of it, so that columns are views of the frame
 OFFSET = np.dtype("<i4")
 STRING = "string"
+BLOCK = 2**14  # texts made at a time, so that what is only needed on the way stays small
 # `int8` is for signs: no column of a stream has it.
 FIXED = {
     "int64": np.dtype("<i8"),
@@ -119,14 +120,14 @@ def _texts(places: memoryview, buffer: memoryview, rows: int, what: str) -> Colu
         )
     if (offsets[1:] < offsets[:-1]).any():
         raise WireError(f"{what}: offsets go back; none may be below the one before")
-    data, ends = bytes(buffer), offsets.tolist()
+    plain = not len(buffer) or np.ndarray(len(buffer), np.uint8, buffer).max() < 128
+    text, data = (str(buffer, "ascii"), b"") if plain else ("", bytes(buffer))
     column = np.empty(rows, dtype=object)
-    if data.isascii():
-        text = data.decode("ascii")
-        column[:] = [text[start:end] for start, end in pairwise(ends)]
-        return column
     try:
-        column[:] = [data[start:end].decode() for start, end in pairwise(ends)]
+        for first in range(0, rows, BLOCK):
+            cuts = pairwise(offsets[first : first + BLOCK + 1].tolist())
+            values = [text[start:end] for start, end in cuts] if plain else [data[a:b].decode() for a, b in cuts]
+            column[first : first + BLOCK] = values
     except UnicodeDecodeError as error:
         raise WireError(f"{what}: a value is not UTF-8: {error.reason}") from None
     return column
