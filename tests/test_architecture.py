@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "dsms.cli": {"dsms", "numpy", "rich"},
     "dsms.cql": {"dsms", "numpy", "sqlglot"},
     "dsms.files": {"dsms", "numpy", "pyarrow"},
+    "dsms.wire": {"dsms", "numpy", "msgpack"},
     "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
     "loadgen": {"loadgen", "dsms", "numpy", "pyspark"},
