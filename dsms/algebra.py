@@ -21,7 +21,7 @@ class Window:
 
     kind: OneOf["rows", "range", "unbounded"] = "unbounded"
     length: int = 0  # rows; or how long a row counts: from its ts to ts + length, both included (0: NOW)
-    slide: int = 0  # range only: contents change at multiples of this alone; slide == length: tumbling
+    slide: int = 0  # contents change at multiples of this alone, in time or in rows; slide == length: tumbling
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_0
 WRITTEN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
 
 
-def microseconds(text: str) -> int:
+def microseconds(text: object) -> int:
     """A length of time in microseconds, from a number and its unit."""
     written = WRITTEN.fullmatch(text) if isinstance(text, str) else None
-    if written is None or written[2] not in UNITS:
+    if not isinstance(text, str) or written is None or written[2] not in UNITS:
         raise PlanError(f"{text!r} is no length of time: a number and one of {list(UNITS)} is wanted, as in '200ms'")
     return whole(written[1], UNITS[written[2]], text)
 

@@ -54,7 +54,7 @@ class Query:
         """Aggregates of all rows."""
         return Groups(self, ()).aggregate(**named)
 
-    def window(self, rows: int | None = None, range: str | None = None, slide: str | None = None) -> Query:
+    def window(self, rows: int | None = None, range: str | None = None, slide: str | int | None = None) -> Query:
         """The last so many rows, or those of the last so much time."""
         return self._then(lambda of, _: windowed(of, window(rows, range, slide)))
 
@@ -136,18 +136,22 @@ def _query(given: object) -> None:
         raise PlanError(f"{given!r} given; a query is wanted, as stream({given!r}) makes one")
 
 
-def window(rows: int | None, range: str | None, slide: str | None) -> Window:
+def window(rows: int | None, range: str | None, slide: str | int | None) -> Window:
     """A window as it is written in Python."""
-    if (rows is None) == (range is None) or (rows is not None and slide is not None):
-        raise PlanError(f"a window has rows or a range, and a slide only with a range; not {rows=} {range=} {slide=}")
+    if (rows is None) == (range is None):
+        raise PlanError(f"a window has rows or a range; not {rows=} {range=}")
     if range is not None:
         step = 0 if slide is None else microseconds(slide)
         if slide is not None and not step:
             raise PlanError(f"a window wants a slide above 0, not {slide!r}")
         return Window("range", microseconds(range), step)
+    return Window("rows", _number(rows), 0 if slide is None else _number(slide))
+
+
+def _number(rows: object) -> int:
     if not isinstance(rows, int) or isinstance(rows, bool) or rows < 1:
         raise PlanError(f"a window wants a whole number of rows above 0, not {rows!r}")
-    return Window("rows", rows)
+    return rows
 
 
 def joined(one: Query, other: Query, on: On, catalog: Catalog) -> Node:

@@ -91,6 +91,7 @@ def grouped(of, keys, schema, **aggregations):
         ("[RANGE 1 HOUR]", ranged(3_600_000_000)),
         ("[RANGE 1 DAY]", ranged(86_400_000_000)),
         ("[RANGE 10 SECONDS SLIDE 1 SECOND]", ranged(10_000_000, 1_000_000)),
+        ("[ROWS 100 SLIDE 10]", Windowed(P, Window("rows", 100, 10))),
         ("[ROWS 100]", Windowed(P, Window("rows", 100))),
     ],
 )

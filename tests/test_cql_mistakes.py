@@ -80,13 +80,13 @@ WINDOWS = [
     ("SELECT * FROM packets [NOW", "line 1, column 24: ] is wanted at the end of a window, not the end of the text"),
     ("SELECT * FROM packets [ROWS", "line 1, column 24: ROWS wants a whole number above 0, not the end of the text"),
     ("SELECT * FROM packets [ROWS x]", "line 1, column 29: ROWS wants a whole number above 0, not 'x'"),
-    ("SELECT * FROM packets [ROWS 5 SLIDE 2]", "line 1, column 31: ] is wanted at the end of a window, not 'SLIDE'"),
+    ("SELECT * FROM packets [ROWS 5 SLIDE 0]", "line 1, column 37: SLIDE wants a whole number above 0, not '0'"),
     ("SELECT * FROM packets [RANGE 0.5 us]", "line 1, column 30: RANGE: '0.5 us' is no whole number of microseconds"),
     ("SELECT * FROM packets [RANGE 1 DAY SLIDE 0 DAYS]", "line 1, column 44: SLIDE wants a length of time above 0"),
     (
         "SELECT * FROM packets [5]",
         "line 1, column 24: a window is one of [RANGE 10 SECONDS], [RANGE 10 SECONDS SLIDE 1 SECOND], [ROWS 100], "
-        "[NOW] or [UNBOUNDED], not '5'",
+        "[ROWS 100 SLIDE 10], [NOW] or [UNBOUNDED], not '5'",
     ),
     ("SELECT * FROM packets p [NOW]", "line 1, column 25: a window stands before the alias: [...] AS p"),
     (

