@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,9 @@ from dsms.joins.search import places
 OFFSET_BITS = 62 - CODE_BITS  # one is left for searching
 SPAN = 2**OFFSET_BITS  # positions in a run, and keys looked up at once
 OFFSETS = SPAN - 1
+SHORT = 2**16  # codes below this are sorted digit by digit, which is five times as fast
+SPARSE = 16  # codes there may be for each row, for a table of where each begins
+CANDIDATES = 8  # rows for each key, up to which it is faster to look at all than to search for the first and last
 NOTHING = np.zeros(0, dtype=np.int64)
 
 
@@ -22,6 +26,18 @@ class _Run:
     base: int
     end: int
     entries: Ints
+    _table: tuple[Ints, Ints] | None = None
+
+    def table(self) -> tuple[Ints, Ints] | None:
+        """Where the rows of each code begin, and the rows; None: there are too many codes."""
+        if self._table is None and len(self.entries):
+            highest = int(self.entries[-1]) >> OFFSET_BITS
+            if highest > SPARSE * len(self.entries):
+                return None
+            begins = np.zeros(highest + 2, dtype=np.int64)
+            np.cumsum(np.bincount(self.entries >> OFFSET_BITS), out=begins[1:])
+            self._table = begins, (self.entries & OFFSETS) + self.base
+        return self._table
 
     def first(self, wanted: Ints, positions: Ints) -> Ints:
         """Where the entries of keys begin that are at or after a position; `wanted` are codes, shifted."""
@@ -43,10 +59,8 @@ class Index:
         self.exact = self.exact and exact
         for cut in range(0, len(codes), SPAN // 2):  # half, so that two can be merged
             part = codes[cut : cut + SPAN // 2]
-            entries = part << OFFSET_BITS | np.arange(len(part))
-            if rows is not None:
-                entries = entries[rows[(rows >= cut) & (rows < cut + len(part))] - cut]
-            entries.sort()
+            some = None if rows is None else rows[(rows >= cut) & (rows < cut + len(part))] - cut
+            entries = _entries(part, some)
             self._latest = _Run(self.end, self.end + len(part), entries)
             self._runs.append(self._latest)
             self.end += len(part)
@@ -73,11 +87,33 @@ class Index:
         if len(codes) > SPAN:
             parts = [self._part(codes, low, high, asked, cut) for cut in range(0, len(codes), SPAN)]
             return np.concatenate([which for which, _ in parts]), np.concatenate([rows for _, rows in parts])
-        wanted = codes << OFFSET_BITS | np.arange(len(codes))
-        if asked is not None:
-            wanted = wanted[asked]
-        wanted.sort()
-        return self.find_sorted(wanted, low, high)
+        return self.find_sorted(_entries(codes, asked), low, high)
+
+    def candidates(self, codes: Ints) -> list[tuple[Ints, Ints]] | None:
+        """All rows with these codes wherever they lie, let go or not: in pieces, each in the order that `find` has.
+
+        None: it is faster to search.
+        """
+        parts: list[tuple[Ints, Ints]] = []
+        room = CANDIDATES * len(codes)
+        for run in self._runs:
+            table = run.table()
+            if table is None:
+                return None
+            begins, rows = table
+            first = begins.take(codes, mode="clip")  # a code above all others: from the end to the end
+            counts = begins.take(codes + 1, mode="clip") - first
+            ends = np.cumsum(counts)
+            found = int(ends[-1]) if len(ends) else 0
+            room -= found
+            if room < 0:
+                return None
+            first -= ends
+            first += counts
+            places = np.repeat(first, counts)
+            places += np.arange(found)
+            parts.append((np.repeat(np.arange(len(codes)), counts), rows.take(places)))
+        return parts
 
     def find_sorted(self, wanted: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """The same for codes and their numbers in one, sorted.
@@ -89,13 +125,7 @@ class Index:
         count = len(low)
         low, high = low[numbers], high[numbers]
         found = [self._within(run, wanted, numbers, low, high, count) for run in self._runs]
-        if len(found) == 1:
-            return found[0]
-        if not found:
-            return NOTHING, NOTHING
-        which = np.concatenate([part for part, _ in found])
-        order = np.argsort(which, kind="stable")
-        return which[order], np.concatenate([rows for _, rows in found])[order]
+        return in_order(found)
 
     def _part(self, codes: Ints, low: Ints, high: Ints, asked: Ints | None, cut: int) -> tuple[Ints, Ints]:
         here = slice(cut, cut + SPAN)
@@ -127,8 +157,31 @@ class Index:
                 return
             older = one.entries
             if base > one.base:
-                offsets = older & OFFSETS
-                older = (older - (base - one.base))[offsets >= base - one.base]
+                left = np.flatnonzero((older & OFFSETS) >= base - one.base)
+                older = older.take(left) - (base - one.base)
             entries = np.concatenate([older, two.entries + (two.base - base)])
             entries.sort(kind="stable")  # finds the two sorted halves
             self._runs[-2:] = [_Run(base, two.end, entries)]
+
+
+def in_order(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
+    """What was found in each run, together in the order of the keys' numbers."""
+    if len(parts) == 1:
+        return parts[0]
+    if not parts:
+        return NOTHING, NOTHING
+    which = np.concatenate([part for part, _ in parts])
+    order = np.argsort(which, kind="stable")
+    return which[order], np.concatenate([rows for _, rows in parts])[order]
+
+
+def _entries(codes: Ints, some: Ints | None) -> Ints:
+    """Codes and their numbers in one, sorted; `some` says which of them."""
+    if some is None and len(codes) and int(codes.max()) < SHORT:
+        order = np.argsort(codes.astype(np.uint16), kind="stable")
+        return codes.take(order) << OFFSET_BITS | order
+    entries = codes << OFFSET_BITS | np.arange(len(codes))
+    if some is not None:
+        entries = entries[some]
+    entries.sort()
+    return entries
