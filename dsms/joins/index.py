@@ -14,9 +14,42 @@ OFFSET_BITS = 62 - CODE_BITS  # one is left for searching
 SPAN = 2**OFFSET_BITS  # positions in a run, and keys looked up at once
 OFFSETS = SPAN - 1
 SHORT = 2**16  # codes below this are sorted digit by digit, which is five times as fast
-SPARSE = 16  # codes there may be for each row, for a table of where each begins
+SPARSE = 4  # places in a table of where each code begins, for each row
 CANDIDATES = 8  # rows for each key, up to which it is faster to look at all than to search for the first and last
 NOTHING = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """Where the rows of a code begin, or of neighbouring codes if there are far more codes than rows."""
+
+    lowest: int  # code
+    shift: int  # of codes, so that neighbours are one
+    begins: Ints
+    rows: Ints
+
+    @classmethod
+    def of(cls, entries: Ints, base: int) -> _Table:
+        lowest, highest = int(entries[0]) >> OFFSET_BITS, int(entries[-1]) >> OFFSET_BITS
+        shift = max(0, ((highest - lowest) // (SPARSE * len(entries))).bit_length())
+        begins = np.zeros((highest - lowest >> shift) + 2, dtype=np.int64)
+        np.cumsum(np.bincount((entries >> OFFSET_BITS) - lowest >> shift), out=begins[1:])
+        return cls(lowest, shift, begins, (entries & OFFSETS) + base)
+
+    def find(self, codes: Ints, most: int) -> tuple[Ints, Ints] | None:
+        """The rows with these codes, or with neighbours of them: the number of the code, the row; None: too many."""
+        slots = codes if not self.lowest and not self.shift else codes - self.lowest >> self.shift
+        first = self.begins.take(slots, mode="clip")  # above all others: from the end to the end; below: from 0 to 0
+        counts = self.begins.take(slots + 1, mode="clip") - first
+        ends = np.cumsum(counts)
+        found = int(ends[-1]) if len(ends) else 0
+        if found > most:
+            return None
+        first -= ends
+        first += counts
+        places = np.repeat(first, counts)
+        places += np.arange(found)
+        return np.repeat(np.arange(len(codes)), counts), self.rows.take(places)
 
 
 @dataclass
@@ -26,17 +59,12 @@ class _Run:
     base: int
     end: int
     entries: Ints
-    _table: tuple[Ints, Ints] | None = None
+    _table: _Table | None = None
 
-    def table(self) -> tuple[Ints, Ints] | None:
-        """Where the rows of each code begin, and the rows; None: there are too many codes."""
-        if self._table is None and len(self.entries):
-            highest = int(self.entries[-1]) >> OFFSET_BITS
-            if highest > SPARSE * len(self.entries):
-                return None
-            begins = np.zeros(highest + 2, dtype=np.int64)
-            np.cumsum(np.bincount(self.entries >> OFFSET_BITS), out=begins[1:])
-            self._table = begins, (self.entries & OFFSETS) + self.base
+    def table(self) -> _Table:
+        """The same by code; of a run that has entries."""
+        if self._table is None:
+            self._table = _Table.of(self.entries, self.base)
         return self._table
 
     def first(self, wanted: Ints, positions: Ints) -> Ints:
@@ -89,31 +117,23 @@ class Index:
             return np.concatenate([which for which, _ in parts]), np.concatenate([rows for _, rows in parts])
         return self.find_sorted(_entries(codes, asked), low, high)
 
-    def candidates(self, codes: Ints) -> list[tuple[Ints, Ints]] | None:
+    def candidates(self, codes: Ints) -> tuple[list[tuple[Ints, Ints]], bool] | None:
         """All rows with these codes wherever they lie, let go or not: in pieces, each in the order that `find` has.
 
-        None: it is faster to search.
+        And whether none with another code is among them. None: it is faster to search.
         """
         parts: list[tuple[Ints, Ints]] = []
-        room = CANDIDATES * len(codes)
+        room, exact = CANDIDATES * len(codes), True
         for run in self._runs:
-            table = run.table()
-            if table is None:
-                return None
-            begins, rows = table
-            first = begins.take(codes, mode="clip")  # a code above all others: from the end to the end
-            counts = begins.take(codes + 1, mode="clip") - first
-            ends = np.cumsum(counts)
-            found = int(ends[-1]) if len(ends) else 0
-            room -= found
-            if room < 0:
-                return None
-            first -= ends
-            first += counts
-            places = np.repeat(first, counts)
-            places += np.arange(found)
-            parts.append((np.repeat(np.arange(len(codes)), counts), rows.take(places)))
-        return parts
+            if len(run.entries):
+                table = run.table()
+                found = table.find(codes, room)
+                if found is None:
+                    return None
+                parts.append(found)
+                room -= len(found[0])
+                exact = exact and not table.shift
+        return parts, exact
 
     def find_sorted(self, wanted: Ints, low: Ints, high: Ints) -> tuple[Ints, Ints]:
         """The same for codes and their numbers in one, sorted.
@@ -173,6 +193,13 @@ def in_order(parts: Sequence[tuple[Ints, Ints]]) -> tuple[Ints, Ints]:
     which = np.concatenate([part for part, _ in parts])
     order = np.argsort(which, kind="stable")
     return which[order], np.concatenate([rows for _, rows in parts])[order]
+
+
+def unsorted(entries: Ints) -> Ints:
+    """The codes of sorted entries, in the order of their numbers; none is left out."""
+    codes = np.empty_like(entries)
+    codes[entries & OFFSETS] = entries >> OFFSET_BITS
+    return codes
 
 
 def _entries(codes: Ints, some: Ints | None) -> Ints:

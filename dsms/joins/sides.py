@@ -12,7 +12,7 @@ from dsms.algebra import Window
 from dsms.batch import NULLS, Batch, Column
 from dsms.joins.buffer import Buffer
 from dsms.joins.events import COMES, INSTANT, NEVER, Events, Floats, horizon
-from dsms.joins.index import Index, in_order
+from dsms.joins.index import Index, in_order, unsorted
 from dsms.joins.keys import Ints, Kind, Mask, Values, codes, plain
 from dsms.joins.mortal import BORN
 from dsms.joins.search import places
@@ -52,7 +52,7 @@ class Side(ABC):
     def find(self, on: tuple[str, ...], wanted: Wanted) -> tuple[Ints, Ints]:
         """The rows here that are equal to items on some attributes and there at their moments: which item, what row."""
         index = self._index(on)
-        found = self._looked_at(index, wanted) if index.exact else None
+        found = self._looked_at(index, wanted)
         which, rows, exact = self._searched(index, wanted) if found is None else found
         there = self.there(which, rows, wanted.orders)
         if there is not None:
@@ -68,15 +68,18 @@ class Side(ABC):
         """The rows in the span with these values' codes, out of all that have them; None: these are not few."""
         if wanted.until is not None or wanted.values.nulls is not None:
             return None
-        looked_up, exact = codes(wanted.values.columns, len(wanted.orders))
+        if wanted.sorted is None or wanted.sorted[1]:
+            looked_up, exact = codes(wanted.values.columns, len(wanted.orders))
+        else:  # codes that took time
+            looked_up, exact = unsorted(wanted.sorted[0]), False
         candidates = index.candidates(looked_up)
         if candidates is None:
             return None
         parts: list[tuple[Ints, Ints]] = []
-        for which, rows in candidates:
+        for which, rows in candidates[0]:
             near = np.flatnonzero(self.near(which, rows, wanted.orders))
             parts.append((which.take(near), rows.take(near)))
-        return *in_order(parts), exact
+        return *in_order(parts), exact and candidates[1]
 
     def _searched(self, index: Index, wanted: Wanted) -> tuple[Ints, Ints, bool]:
         """The same by searching for the first and the last of them."""
