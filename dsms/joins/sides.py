@@ -268,10 +268,10 @@ class FifoSide(InputSide):
 
     def births(self) -> Events:
         """The rows recorded since the last time."""
-        positions = np.arange(self._new, self.rows.end)
-        self._new = self.rows.end
-        orders = self.rows.take(BORN, positions)
-        events = self._events(positions, orders)
+        new, self._new = self._new, self.rows.end
+        positions = np.arange(new, self._new)
+        orders = self.rows.part(BORN, new, self._new)
+        events = self._events(positions, orders, self.rows.part(ARRIVED, new, self._new))
         if self.window.kind != "rows":
             return events
         return events.pick(np.flatnonzero(positions >= self.low(orders)))  # without those pushed out at once
