@@ -10,11 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dsms.errors import PlanError
-from dsms.joins.index import Index
+from dsms.joins.index import CANDIDATES, Index, in_order, unsorted
 from dsms.joins.keys import CODES, codes, common_kind, plain
 from dsms.joins.search import places
 
 CODE = st.integers(0, 4) | st.just(CODES - 1)
+SPREAD = st.integers(0, 4) | st.integers(1_000, 1_100) | st.integers(0, CODES - 1)
 
 
 @settings(max_examples=150, deadline=None)
@@ -43,6 +44,48 @@ def test_an_index_finds_all_rows_with_a_key_in_a_range(
         for row in range(low, min(high, len(keys)))
         if keys[row] == code
     ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    blocks=st.lists(st.lists(st.tuples(SPREAD, st.booleans()), max_size=12), max_size=12),
+    asked=st.lists(SPREAD, max_size=12),
+)
+def test_all_rows_with_a_key_are_among_the_candidates_and_no_others_if_it_says_so(
+    blocks: list[list[tuple[int, bool]]], asked: list[int]
+) -> None:
+    index = Index()
+    keys: list[int | None] = []
+    for rows in blocks:
+        keys += [code if has else None for code, has in rows]
+        some = np.flatnonzero([has for _, has in rows])
+        index.add(np.array([code for code, _ in rows], dtype=np.int64), True, some)
+    found = index.candidates(np.array(asked, dtype=np.int64))
+    wanted = [(number, row) for number, code in enumerate(asked) for row, key in enumerate(keys) if key == code]
+    if found is None:
+        assert len(keys) > CANDIDATES
+        return
+    which, at = in_order(found[0])
+    pairs = list(zip(which.tolist(), at.tolist(), strict=True))
+    assert [(number, row) for number, row in pairs if keys[row] == asked[number]] == wanted
+    assert not found[1] or pairs == wanted
+
+
+def test_where_many_rows_have_a_key_it_is_searched_for() -> None:
+    index = Index()
+    index.add(np.zeros(CANDIDATES + 1, dtype=np.int64), True)
+    assert index.candidates(np.zeros(1, dtype=np.int64)) is None
+    found = index.candidates(np.array([0, 1]))
+    assert found is not None
+    assert in_order(found[0])[1].tolist() == list(range(CANDIDATES + 1))
+
+
+@given(st.lists(SPREAD, max_size=20))
+def test_sorted_entries_give_their_codes_back(keys: list[int]) -> None:
+    index = Index()
+    index.add(np.array(keys, dtype=np.int64), True)
+    entries = index.latest(np.arange(len(keys)))
+    assert (unsorted(entries).tolist() if entries is not None else []) == keys
 
 
 def test_small_batches_into_a_large_window_sort_each_row_only_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dsms.batch import Batch
 from dsms.operators.pending import BEGINNING, Pending
 
@@ -58,3 +60,13 @@ def test_many_small_batches_that_wait_are_not_put_together_again_and_again(monke
     assert joined == []
     pending.add(batch(upto=60))
     assert joined == [50]
+
+
+def test_pieces_are_handed_out_as_they_came_in_and_not_copied():
+    pending = Pending()
+    first, second = batch(1, 2, 3, upto=3), batch(3, 4, upto=4)
+    assert [part.each("ts").tolist() for part in pending.pieces(first).pieces[0]] == [[1, 2]]
+    upto, ended, pieces = pending.pieces(second)
+    assert (upto, ended) == (4, False)
+    assert [part.each("ts").tolist() for part in pieces[0]] == [[3], [3]]
+    assert np.shares_memory(pieces[0][1].each("ts"), second.each("ts"))

@@ -37,14 +37,15 @@ class Buffer:
         return self._columns[name][start - self._first : end - self._first]
 
     def take(self, name: str, positions: Ints) -> Column:
-        """A column at these positions."""
-        return self._columns[name][positions - self._first]
+        """A column at these positions; anything at those let go."""
+        taken: Column = self._columns[name].take(positions - self._first, mode="clip")
+        return taken
 
     def takes(self, names: Iterable[str], positions: Ints) -> dict[str, Column]:
         """Several columns at these positions, and the nulls they have."""
         places = positions - self._first
         wanted = [name for column in names for name in (column, column + NULLS) if name in self._columns]
-        return {name: self._columns[name][places] for name in wanted}
+        return {name: self._columns[name].take(places, mode="clip") for name in wanted}
 
     def put(self, name: str, positions: Ints, values: Column) -> None:
         """Other values in a column at these positions."""

@@ -40,9 +40,9 @@ class Items:
 
     def pick(self, which: Ints) -> Items:
         """Some of them, or some several times."""
-        positions = {alias: rows[which] for alias, rows in self.positions.items()}
-        until = None if self.until is None else self.until[which]
-        return Items(self.orders[which], self.arrived[which], positions, self.turn, until)
+        positions = {alias: rows.take(which) for alias, rows in self.positions.items()}
+        until = None if self.until is None else self.until.take(which)
+        return Items(self.orders.take(which), self.arrived.take(which), positions, self.turn, until)
 
 
 class Windows:
@@ -65,9 +65,9 @@ class Windows:
             return self._overlapping(operation, items, wanted, items.until)
         if operation.kind == "join":
             which, rows = side.find(operation.on, wanted)
-            positions = {alias: own[which] for alias, own in items.positions.items()} | side.sources(rows)
-            arrived = np.maximum(items.arrived[which], side.arrived(rows))
-            return Items(items.orders[which], arrived, positions, items.turn)
+            positions = {alias: own.take(which) for alias, own in items.positions.items()} | side.sources(rows)
+            arrived = np.maximum(items.arrived.take(which), side.arrived(rows))
+            return Items(items.orders.take(which), arrived, positions, items.turn)
         items = self._decisive(operation, items)
         which, rows = side.find(operation.on, self._wanted(operation, items))
         arrived = np.maximum(items.arrived[which], side.arrived(rows))

@@ -22,10 +22,11 @@ from dsms.joins.relation import RelationSide
 from dsms.joins.results import ResultSide
 from dsms.joins.sides import FifoSide
 from dsms.operators.base import ROW_COST, Aside, Operator
-from dsms.operators.pending import BEGINNING, Complete, Pending
+from dsms.operators.pending import BEGINNING, Complete, Pending, Pieces
 from dsms.settings import Settings
 
 CHANGING = 3  # streams from which on there is more than one plan
+FEW = 2  # pieces recorded one by one, as to join them is to copy them once more; of many each would take its time
 BLOCKS = 32  # calls with rows, between two decisions on the plan
 
 
@@ -89,13 +90,13 @@ class MultiJoin(Operator):
     def process(self, batch: Batch, port: int = 0) -> Batch:
         if self._ahead is not None:
             return self._early(self._ahead, batch, port)
-        complete = self._pending.add(batch, port)
-        if not self._going and not any(complete.rows):
+        complete = self._pending.pieces(batch, port)
+        if not self._going and not any(complete.pieces):
             return self._empty(batch, complete)
         before = horizon(complete.upto)
-        for number, rows in enumerate(complete.rows):
-            if rows is not None:
-                self._record(number, rows)
+        for number, pieces in enumerate(complete.pieces):
+            if pieces:
+                self._record(number, pieces)
         come = {side.layout.alias: Items.of(side.layout.alias, side.births()) for side in self._ports}
         gone = self._gone(before, _latest(batch)) if self._going else {}
         if self._results:  # both at once: what comes is stored where what goes looks, and the other way round
@@ -116,7 +117,7 @@ class MultiJoin(Operator):
         turn = ahead.add(batch, port)
         through: list[Items] = []
         for number, rows in turn.rows:
-            self._record(number, rows)
+            self._record(number, [rows])
             side = self._ports[number]
             items = Items.of(side.layout.alias, side.births())
             until = side.lives(items.positions[side.layout.alias])[1]
@@ -125,7 +126,7 @@ class MultiJoin(Operator):
             through += self._through(self._gone(horizon(turn.complete.upto), _latest(batch)))
         return self._done(through, batch, turn.complete)
 
-    def _done(self, through: Sequence[Items], batch: Batch, complete: Complete) -> Batch:
+    def _done(self, through: Sequence[Items], batch: Batch, complete: Complete | Pieces) -> Batch:
         output = self._output(through, batch, complete)
         self._before = horizon(complete.upto)
         self._release(self._before)
@@ -197,11 +198,12 @@ class MultiJoin(Operator):
         if len(items):
             results[f"w_{part.name}"].record(items.orders, np.ones(len(items), dtype=np.int64), items.positions)
 
-    def _record(self, port: int, rows: Batch) -> None:
+    def _record(self, port: int, pieces: list[Batch]) -> None:
         side = self._ports[port]
         if isinstance(side, FifoSide):
-            side.record(rows)
-        elif (lost := side.record(rows)) is not None:
+            for rows in pieces if len(pieces) <= FEW else [Batch.joined(pieces)]:
+                side.record(rows)
+        elif (lost := side.record(Batch.joined(pieces))) is not None:
             reason = f"{len(lost)} rows of {side.layout.alias!r} taken back that are not there"
             self.asides.append(Aside("error", lost, reason))
 
@@ -252,7 +254,7 @@ class MultiJoin(Operator):
         order = np.argsort(items.orders, kind="stable")
         side.record(items.orders[order], sign[order], {alias: rows[order] for alias, rows in items.positions.items()})
 
-    def _output(self, through: Sequence[Items], batch: Batch, complete: Complete) -> Batch:
+    def _output(self, through: Sequence[Items], batch: Batch, complete: Complete | Pieces) -> Batch:
         empty = self._empty(batch, complete)
         if not through:
             return empty
@@ -270,7 +272,7 @@ class MultiJoin(Operator):
         ts, arrived = instants(turned), items.arrived
         return replace(empty, columns=columns, rows=len(items), ts=ts, arrived=arrived, sign=sign)
 
-    def _empty(self, batch: Batch, complete: Complete) -> Batch:
+    def _empty(self, batch: Batch, complete: Complete | Pieces) -> Batch:
         seq = int(np.max(batch.seq)) if np.size(batch.seq) else 0
         return Batch(self._nothing, 0, seq=seq, upto=complete.upto, ended=complete.ended)
 

@@ -24,18 +24,19 @@ def merged(parts: Sequence[Items], net: bool, steady: bool) -> tuple[Ints, Items
     through, and whoever reads the changes at that instant would be told to take back what is not there. With `steady`
     those of one instant are in the order of the rows they are made of, as plans that may change find them in several.
     """
-    if len(parts) == 1:
-        items, turned = parts[0], parts[0].orders if parts[0].turn > 0 else parts[0].orders ^ COMES
-    else:
+    items = parts[0] if len(parts) == 1 else joined(parts)
+    turned = items.orders
+    if any(part.turn < 0 for part in parts):
         turned = np.concatenate([part.orders if part.turn > 0 else part.orders ^ COMES for part in parts])
-        items = joined(parts)
     if net:
         left = _net(items, turned)
         items, turned = items.pick(left), turned[left]
     keys = _packed([turned, *(items.positions[alias] for alias in sorted(items.positions))]) if steady else [turned]
     if len(turned) and (len(keys) > 1 or np.any(keys[0][1:] < keys[0][:-1])):
         order = np.lexsort(keys[::-1])
-        items, turned = items.pick(order), turned[order]
+        alike = turned is items.orders
+        items = items.pick(order)
+        turned = items.orders if alike else turned[order]
     return turned, items
 
 

@@ -12,7 +12,7 @@ from dsms.algebra import Window
 from dsms.batch import NULLS, Batch, Column
 from dsms.joins.buffer import Buffer
 from dsms.joins.events import COMES, INSTANT, NEVER, Events, Floats, horizon
-from dsms.joins.index import Index
+from dsms.joins.index import Index, in_order, unsorted
 from dsms.joins.keys import Ints, Kind, Mask, Values, codes, plain
 from dsms.joins.mortal import BORN
 from dsms.joins.search import places
@@ -52,16 +52,8 @@ class Side(ABC):
     def find(self, on: tuple[str, ...], wanted: Wanted) -> tuple[Ints, Ints]:
         """The rows here that are equal to items on some attributes and there at their moments: which item, what row."""
         index = self._index(on)
-        low, high = self.span(wanted.orders)
-        if wanted.until is not None:
-            high = np.maximum(low, self.span(wanted.until)[1])
-        if wanted.sorted is not None:
-            exact = wanted.sorted[1]
-            which, rows = index.find_sorted(wanted.sorted[0], low, high)
-        else:
-            looked_up, exact = codes(wanted.values.columns, len(wanted.orders))
-            asked = None if wanted.values.nulls is None else np.flatnonzero(~wanted.values.nulls)
-            which, rows = index.find(looked_up, low, high, asked)
+        found = self._looked_at(index, wanted)
+        which, rows, exact = self._searched(index, wanted) if found is None else found
         there = self.there(which, rows, wanted.orders)
         if there is not None:
             which, rows = which[there], rows[there]
@@ -71,6 +63,40 @@ class Side(ABC):
         for theirs, ours in zip(wanted.values.columns, self.values(on, rows).columns, strict=True):
             same &= theirs[which] == ours
         return which[same], rows[same]
+
+    def _looked_at(self, index: Index, wanted: Wanted) -> tuple[Ints, Ints, bool] | None:
+        """The rows in the span with these values' codes, out of all that have them; None: these are not few."""
+        if wanted.until is not None or wanted.values.nulls is not None:
+            return None
+        if wanted.sorted is None or wanted.sorted[1]:
+            looked_up, exact = codes(wanted.values.columns, len(wanted.orders))
+        else:  # codes that took time
+            looked_up, exact = unsorted(wanted.sorted[0]), False
+        candidates = index.candidates(looked_up)
+        if candidates is None:
+            return None
+        parts: list[tuple[Ints, Ints]] = []
+        for which, rows in candidates[0]:
+            near = np.flatnonzero(self.near(which, rows, wanted.orders))
+            parts.append((which.take(near), rows.take(near)))
+        return *in_order(parts), exact and candidates[1]
+
+    def _searched(self, index: Index, wanted: Wanted) -> tuple[Ints, Ints, bool]:
+        """The same by searching for the first and the last of them."""
+        low, high = self.span(wanted.orders)
+        if wanted.until is not None:
+            high = np.maximum(low, self.span(wanted.until)[1])
+        if wanted.sorted is not None:
+            return *index.find_sorted(wanted.sorted[0], low, high), wanted.sorted[1]
+        looked_up, exact = codes(wanted.values.columns, len(wanted.orders))
+        asked = None if wanted.values.nulls is None else np.flatnonzero(~wanted.values.nulls)
+        return *index.find(looked_up, low, high, asked), exact
+
+    def near(self, which: Ints, rows: Ints, orders: Ints) -> Mask:
+        """Which of these rows are in the span of that item's moment; some may have been let go."""
+        low, high = self.span(orders)
+        near: Mask = (rows >= low[which]) & (rows < high[which])
+        return near
 
     def sorted(self, on: tuple[str, ...], rows: Ints) -> tuple[Ints, bool] | None:
         """The keys of the rows that came last, sorted, where there is an index that has to sort them anyway."""
@@ -217,6 +243,13 @@ class FifoSide(InputSide):
         low = self.low(orders)
         return low, np.maximum(low, self.rows.start + places(self.rows[BORN], orders))
 
+    def near(self, which: Ints, rows: Ints, orders: Ints) -> Mask:
+        if self.window.kind != "range":
+            return super().near(which, rows, orders)
+        born, moments = self.rows.take(BORN, rows), orders.take(which)
+        near: Mask = (rows >= self.rows.start) & (born < moments) & (born > moments - self._lasts)
+        return near
+
     def low(self, orders: Ints) -> Ints:
         """The position of the oldest row that is there at these moments."""
         born = self.rows[BORN]
@@ -235,10 +268,10 @@ class FifoSide(InputSide):
 
     def births(self) -> Events:
         """The rows recorded since the last time."""
-        positions = np.arange(self._new, self.rows.end)
-        self._new = self.rows.end
-        orders = self.rows.take(BORN, positions)
-        events = self._events(positions, orders)
+        new, self._new = self._new, self.rows.end
+        positions = np.arange(new, self._new)
+        orders = self.rows.part(BORN, new, self._new)
+        events = self._events(positions, orders, self.rows.part(ARRIVED, new, self._new))
         if self.window.kind != "rows":
             return events
         return events.pick(np.flatnonzero(positions >= self.low(orders)))  # without those pushed out at once

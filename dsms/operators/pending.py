@@ -21,6 +21,14 @@ class Complete(NamedTuple):
     rows: tuple[Batch | None, ...]  # by port, in the order of their timestamps; None: no rows
 
 
+class Pieces(NamedTuple):
+    """The same, not yet joined."""
+
+    upto: int
+    ended: bool
+    pieces: tuple[list[Batch], ...]  # by port, in the order of their timestamps
+
+
 class _Port:
     """What has come in by one port, in pieces whose order is put right only when it has to be."""
 
@@ -42,10 +50,10 @@ class _Port:
         self.upto = max(self.upto, last)
         self.ended = self.ended or batch.ended
 
-    def take(self, upto: int) -> Batch | None:
+    def take(self, upto: int) -> list[Batch]:
         """The rows before an instant, oldest first."""
         if self.oldest >= upto:
-            return None
+            return []
         if not self._ordered:  # late rows, or those of an operator that puts out as it comes
             rows = Batch.joined(list(self.waiting))
             self.waiting = deque([rows.pick(np.argsort(rows.each("ts"), kind="stable"))])
@@ -59,10 +67,10 @@ class _Port:
                     first, self.waiting[0] = self.waiting[0].cut(count)
                     ready.append(first)
                 self.oldest = int(ts[count])
-                return Batch.joined(ready)
+                return ready
             ready.append(self.waiting.popleft())
         self.oldest, self._youngest = NEVER, BEGINNING
-        return Batch.joined(ready)
+        return ready
 
 
 class Pending:
@@ -81,7 +89,12 @@ class Pending:
 
     def add(self, batch: Batch, port: int = 0) -> Complete:
         """More rows, or only time, by this port: what is complete with them."""
+        upto, ended, pieces = self.pieces(batch, port)
+        return Complete(upto, ended, tuple(Batch.joined(parts) if parts else None for parts in pieces))
+
+    def pieces(self, batch: Batch, port: int = 0) -> Pieces:
+        """The same for those who can do without a copy in which the rows of a port are together."""
         self._ports[port].add(batch)
         live = [p.upto for p in self._ports if not p.ended]
         upto = min(live) if live else max(p.upto for p in self._ports)
-        return Complete(upto, not live, tuple(p.take(upto) for p in self._ports))
+        return Pieces(upto, not live, tuple(p.take(upto) for p in self._ports))
