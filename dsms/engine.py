@@ -302,11 +302,11 @@ class Engine(Helm):
             raise PlanError(f"no stream {stream!r}{existing(stream, self._progress.places)}", file=self.plan.name)
         return self._progress.places[stream]
 
-    def _tell(self, tidings: Iterable[tuple[int, Batch]], now: float) -> None:
+    def _tell(self, tidings: Iterable[tuple[int, Batch]], now: float, due: float | None = None) -> None:
         """Let streams know how far time has come, where no rows do: in its order, as an arrival like any other."""
         for place, tiding in tidings:
             self._elapse(now)
-            self.runner.push(place, replace(tiding, seq=self.admitted, arrived=now), now)
+            self.runner.push(place, replace(tiding, seq=self.admitted, arrived=now if due is None else due), now)
             self._hold(place, 1, 0.0)
 
     def _ring(self, now: float) -> None:
@@ -314,7 +314,7 @@ class Engine(Helm):
         for station, deadline in list(self._deadlines.items()):
             if deadline <= now * MICROS:
                 del self._deadlines[station]  # until it has run again
-                self._tell(self._progress.rung(station, deadline), deadline / MICROS)
+                self._tell(self._progress.rung(station, deadline), now, deadline / MICROS)
 
     def _look_ahead(self) -> None:
         chunk = self._schedule.chunk()

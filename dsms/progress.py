@@ -14,11 +14,11 @@ import numpy as np
 
 from dsms.batch import NULLS, Batch
 from dsms.errors import DsmsError
+from dsms.operators.pending import BEGINNING
 from dsms.plan import Plan, Station, Stream
 from dsms.schema import FARTHEST, conformed
 
 MICROS = 1_000_000
-BEGINNING = -(2**62)
 
 
 class Progress:

@@ -54,6 +54,17 @@ def test_a_window_that_closes_is_a_reason_to_run():
     assert live.at(9) == []
 
 
+def test_a_deadline_that_is_noticed_late_is_entered_when_it_is_noticed_and_counts_from_when_it_was():
+    live = Live("SELECT k FROM s [RANGE 2 SECONDS]", s=BY_ARRIVAL)
+    live.push("s", k=[7])
+    live.clock.wait_until(4)
+    live.engine.push("s", Batch.of({"k": [8]}))
+    live.clock.wait_until(5)
+    assert live.out() == [(-1, 7), (1, 8)]
+    instants = live.engine.journal.instants
+    assert instants == sorted(instants)
+
+
 def test_a_tumbling_count_comes_out_when_its_second_is_over_without_another_row():
     live = Live("SELECT RSTREAM(count(*) AS n) FROM s [RANGE 1 SECOND SLIDE 1 SECOND]", s=BY_ARRIVAL)
     live.at(0.2)
