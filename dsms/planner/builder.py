@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -81,7 +81,7 @@ class Builder:
         found = {node.name: built for node, built in self._built.items() if isinstance(node, Stream)}
         return {name: station for name, station in found.items() if isinstance(station, Station)}
 
-    def _count(self, plans: Any) -> None:
+    def _count(self, plans: Iterable[Node]) -> None:
         """How many parts read each part: one that several read is not drawn into the pipe of one of them."""
         ahead, seen = list(plans), set[Node]()
         self._uses.update(ahead)

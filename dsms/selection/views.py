@@ -85,12 +85,6 @@ class View:
         """One value more for every object of a kind; NaN where there is none."""
         self._columns[kind][statistic].add(values, self._weight)
 
-    def add_one(self, kind: str, statistic: str, place: int, value: float) -> None:
-        """One value more for one object."""
-        values = np.full(len(self._names[kind]), math.nan)
-        values[place] = value
-        self.add(kind, statistic, values)
-
     def statistics(self, kind: str = "operator") -> list[str]:
         """The statistics of this kind of object."""
         return list(self._of(kind))
