@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+
+LATE = 0.002  # by how much a paced turn may end late and the next still begin on time: sleeping is not exact
 
 
 class Clock(ABC):
@@ -48,31 +51,62 @@ class VirtualClock(Clock):
 
 
 class RealClock(Clock):
-    """Seconds since it was made."""
+    """Seconds since it was made or, where several processes must mean the same by an instant, since an epoch.
 
-    def __init__(self) -> None:
-        self._origin = time.monotonic()
+    It never goes back and does not jump: the epoch is looked at once. `sleep` is how idle time passes; one that ends
+    early, because something has come up, is as good.
+    """
+
+    def __init__(self, epoch: float | None = None, sleep: Callable[[float], object] | None = None) -> None:
+        self._origin = time.monotonic() if epoch is None else time.monotonic() - (time.time() - epoch)
+        self._sleep = sleep or time.sleep
 
     def now(self) -> float:
         return time.monotonic() - self._origin
 
     def wait_until(self, instant: float) -> None:
-        time.sleep(max(0.0, instant - self.now()))
+        self._sleep(max(0.0, instant - self.now()))
 
 
 class PacedClock(RealClock):
-    """Declared cost is waited out in real time: a simulated CPU."""
+    """Declared cost is waited out in real time: a simulated CPU, of which there may be less or more than a whole.
+
+    What the work itself takes is part of that time: a turn lasts as long as declared from when it was decided on.
+    """
+
+    def __init__(
+        self, epoch: float | None = None, sleep: Callable[[float], object] | None = None, *, budget: float = 1.0
+    ) -> None:
+        super().__init__(epoch, sleep)
+        self._budget = budget
+        self._read = self.now()  # up to where time has been accounted for
+
+    def now(self) -> float:
+        self._read = super().now()
+        return self._read
 
     def spend(self, cost: float) -> float:
-        time.sleep(cost)
-        return self.now()
+        due = self._read + cost / self._budget
+        time.sleep(max(0.0, due - super().now()))
+        self._read = max(due, super().now() - LATE)
+        return self._read
 
 
 class WallClock(RealClock):
-    """Work takes the time it takes: costs are measured, nothing is waited for but arrivals."""
+    """Work takes the time it takes: the CPU's time is measured, nothing is waited for but arrivals."""
 
     def spend(self, cost: float) -> float:
         return self.now()
 
     def meter(self) -> float | None:
-        return time.perf_counter()
+        return time.thread_time()
+
+
+def epoch() -> float:
+    """This instant by the calendar: what clocks of several processes count from."""
+    return time.time()
+
+
+def stopwatch() -> float:
+    """A reading whose difference to another is the seconds between them."""
+    return time.perf_counter()

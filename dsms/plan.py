@@ -11,6 +11,7 @@ from typing import Any
 from dsms.algebra import Node
 from dsms.arrivals import Arrivals
 from dsms.errors import PlanError, existing
+from dsms.live.setup import Setup
 from dsms.operators import Abstract, Operator
 from dsms.qos import Qos
 from dsms.schema import Schema
@@ -72,6 +73,7 @@ class Plan:
     qos: Qos | None = None  # what is wanted of it; None: a bit of everything
     adaptive: Mapping[str, Any] = field(default_factory=dict)  # what is said in it for the policy of this name
     folder: Path = Path()  # what the names of files in it are relative to
+    live: Setup = field(default_factory=Setup)  # how it is deployed
 
     def __post_init__(self) -> None:
         self.stations = in_order(self.stations)

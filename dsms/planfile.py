@@ -11,6 +11,7 @@ from typing import Any
 
 from dsms.batch import Batch
 from dsms.errors import PlanError, existing
+from dsms.live.setup import Setup
 from dsms.operators import Abstract, Function, Operator
 from dsms.operators.arrange import Arrange
 from dsms.operators.base import ROW_COST
@@ -23,7 +24,7 @@ from dsms.selection.tuning import Tuning
 from dsms.settings import Settings
 from dsms.streamfile import relation_from, stream_from
 
-TABLES = ("streams", "queries", "relations", "functions", "run", "qos", "adaptive")
+TABLES = ("streams", "queries", "relations", "functions", "run", "qos", "adaptive", "live")
 QUERY_KEYS = ("from", "operators", "weight", "cql", "sink")
 NUMBERS = ("cost", "selectivity", "startup", "take", "size")
 OPERATOR_KEYS = ("name", "inputs", "function", *NUMBERS)
@@ -56,6 +57,7 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
     settings = placed("run", Settings.read, table_of(table.get("run", {}), "run"))
     qos = placed("qos", Qos.read, table_of(table["qos"], "qos")) if "qos" in table else None
     adaptive = placed("adaptive", Tuning.read, table_of(table.get("adaptive", {}), "adaptive"))
+    live = placed("live", Setup.read, table_of(table.get("live", {}), "live"))
     streams = {n: stream_from(n, t, folder) for n, t in table_of(table.get("streams", {}), "streams").items()}
     if not streams:
         raise PlanError("there is no stream: a plan needs at least one [streams.NAME]", "streams")
@@ -70,7 +72,7 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
             n: relation_from(n, t, folder) for n, t in table_of(table.get("relations", {}), "relations").items()
         }
         reader.write(relations, table_of(table.get("functions", {}), "functions"))
-    plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive, folder)
+    plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive, folder, live)
     _check_carried(plan)
     _check_sizes(plan)
     return plan

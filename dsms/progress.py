@@ -15,6 +15,7 @@ import numpy as np
 from dsms.batch import NULLS, Batch
 from dsms.errors import DsmsError
 from dsms.operators.pending import BEGINNING
+from dsms.parcel import Parcel
 from dsms.plan import Plan, Station, Stream
 from dsms.schema import FARTHEST, conformed
 
@@ -35,12 +36,12 @@ class Progress:
         self.clocked = frozenset(place for place, above in enumerate(self._above) if above)  # stations, by the clock
         self.ended = False
 
-    def stamped(self, place: int, batch: Batch, seq: int, now: float) -> Batch:
+    def stamped(self, place: int, batch: Batch | Parcel, seq: int, now: float) -> Batch | Parcel:
         """Rows as they enter the system at this instant: with timestamps, unless those are in a column."""
         stream = self._streams[place]
         if self.ended:
             raise DsmsError(f"push into {stream.name!r} after the end: all streams were said to have ended")
-        if stream.schema is not None:
+        if stream.schema is not None and isinstance(batch, Batch):
             batch = conformed(batch, stream.schema, stream.name)
         if stream.timestamp is not None:
             self._latest = max(self._latest, _highest(batch, stream.timestamp))
@@ -89,8 +90,15 @@ class Progress:
         ]
 
 
-def _highest(batch: Batch, column: str) -> int:
+def _highest(batch: Batch | Parcel, column: str) -> int:
     """The latest timestamp there is; what is none, or out of range, does not count."""
+    if isinstance(batch, Parcel):
+        return BEGINNING if batch.latest is None else batch.latest
+    return highest(batch, column)
+
+
+def highest(batch: Batch, column: str) -> int:
+    """The latest timestamp in a column; what is none, or out of range, does not count."""
     ts, nulls = batch.columns[column], batch.columns.get(column + NULLS)
     sound = (ts < FARTHEST) & (ts > -FARTHEST) if len(ts) and (ts.max() >= FARTHEST or ts.min() <= -FARTHEST) else None
     if nulls is not None:

@@ -28,7 +28,7 @@ class Time:
         self.now += self.look
         return self.now
 
-    perf_counter = monotonic
+    perf_counter = thread_time = monotonic
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

@@ -1,0 +1,52 @@
+"""How a plan is deployed: the `[live]` table of a plan file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from dsms.errors import PlanError, existing
+from dsms.reading import number
+
+CLOCKS = ("wall", "paced", "virtual")
+WHOLE = {"domains": 1, "actors": 1, "gateways": 1, "port": 0}  # with the least that each may be
+PORT = 7411  # outside the range that Ray keeps for its workers
+ACTORS = 32
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Who decides at first, by what clock, and over how many processes the work is spread."""
+
+    policy: str = "fifo"
+    clock: str = "wall"  # measured; or "paced": declared costs waited out; or "virtual"
+    budget: float = 1.0  # paced: how much of a CPU there is; costs take 1/budget of their time
+    domains: int = 1  # CPU budgets, each with a scheduler of its own
+    actors: int = ACTORS  # station actors a domain may have: with more stations, several share one
+    gateways: int = 1  # processes that take rows in and give results out, at ports one after the other
+    host: str = "127.0.0.1"
+    port: int = PORT  # of the first gateway; 0: any that is free
+
+    @classmethod
+    def read(cls, table: Mapping[str, Any]) -> Setup:
+        """The setup of a plan file's `[live]` table."""
+        names = [field.name for field in fields(cls)]
+        for key, value in table.items():
+            if key not in names:
+                raise PlanError(f"no setting {key!r}{existing(key, names)}", key)
+            if key in WHOLE:
+                if not isinstance(value, int) or isinstance(value, bool) or value < WHOLE[key]:
+                    raise PlanError(f"{value!r} is not a whole number from {WHOLE[key]}", key)
+            elif key == "budget":
+                number(value, key, positive=True)
+            elif not isinstance(value, str):
+                raise PlanError(f"{value!r} is not a text", key)
+        setup = cls(**table)
+        if setup.clock not in CLOCKS:
+            raise PlanError(f"{setup.clock!r} is no clock{existing(setup.clock, CLOCKS)}", "clock")
+        if setup.port > 65_535 or 0 < setup.port < 1024 or 10_002 <= setup.port <= 19_999:
+            raise PlanError(
+                f"{setup.port} cannot be the port: 10002 to 19999 are Ray's, below 1024 the system's", "port"
+            )
+        return setup
