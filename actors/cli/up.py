@@ -65,7 +65,7 @@ def run(given: argparse.Namespace) -> int:
     cluster, deployment = part("cluster"), part("deployment")
     with _progress() as tell:
         tell("starting Ray" if given.address == "local" else "connecting to Ray")
-        cluster.local() if given.address == "local" else cluster.connect(given.address)
+        cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
         try:
             folder = str(path.resolve().parent)
             deployment.up(
@@ -121,9 +121,14 @@ def _say(status: dict[str, Any], setup: Setup, given: argparse.Namespace) -> Non
     queries = [query["name"] for one in domains for query in one["queries"]]
     stations, streams = (sum(len(one[key]) for one in domains) for key in ("stations", "streams"))
     print(f"{given.name} runs: {setup.policy} decides, by the {setup.clock} clock")
-    print(f"queries: {', '.join(queries)} ({stations} stations in {len(domains)} domains, {streams} streams)")
+    spread = ", ".join((many(stations, "station"), many(streams, "stream"), many(len(domains), "domain")))
+    print(f"queries: {', '.join(queries)} ({spread})")
     print(f"rows to: {', '.join(doors)}")
     sys.stdout.flush()
+
+
+def many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def _stay(running: System) -> None:
