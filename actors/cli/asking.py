@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import logging
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -78,6 +79,14 @@ def part(module: str) -> Any:
         if (error.name or "").partition(".")[0] != "ray":
             raise
         raise DsmsError("the live system needs Ray, which is not installed: install dsms[ray]") from None
+
+
+def settings() -> str:
+    """What has to stand in the environment of another process to find the cluster that this one is part of."""
+    import ray
+
+    mode = os.environ.get("RAY_AUTH_MODE")
+    return f"RAY_ADDRESS={ray.get_runtime_context().gcs_address}" + (f" RAY_AUTH_MODE={mode}" if mode else "")
 
 
 @contextmanager

@@ -34,23 +34,14 @@ class Grid:
 
 def domains(found: Sequence[Found]) -> Grid:
     """Who decides in each CPU budget, and how it fares."""
-    columns = ("domain", "state", "policy", "decides", "used", "idle with work", "held", "p50", "p99", "stale", "turns")
-    rows = [
-        (
-            str(one["domain"]),
-            str(one["state"]),
-            str(one["policy"]),
-            str(one.get("decides") or "–"),
-            percent(one.get("utilisation")),
-            percent(one.get("idle_with_work")),
-            count(one.get("held")),
-            *latencies(one),
-            percent(one.get("staleness")),
-            count(one.get("turns")),
-        )
-        for one in found
-    ]
-    return Grid("domains", columns, ("domain", "state", "policy", "decides"), rows)
+    columns = ("domain", "state", "policy", "used", "held", "p50", "p99", "stale", "idle with work", "turns")
+    return Grid("domains", columns, columns[:3], [_domain(one) for one in found])
+
+
+def decider(one: Found) -> str:
+    """The policy as it was given and, of a selector, the one that it lets decide now."""
+    given, decides = str(one["policy"]), one.get("decides")
+    return given if decides in (None, given.partition(":")[0]) else f"{given} ({decides})"
 
 
 def queries(found: Sequence[Found]) -> Grid:
@@ -136,6 +127,20 @@ def _by_domain(
         return Grid(title, columns, left, [row(one) for _, one in found])
     rows = [(name, domain, *rest) for domain, (name, *rest) in ((domain, row(one)) for domain, one in found)]
     return Grid(title, (columns[0], "domain", *columns[1:]), (*left, "domain"), rows)
+
+
+def _domain(one: Found) -> tuple[str, ...]:
+    return (
+        str(one["domain"]),
+        str(one["state"]),
+        decider(one),
+        percent(one.get("utilisation")),
+        count(one.get("held")),
+        *latencies(one),
+        percent(one.get("staleness")),
+        percent(one.get("idle_with_work")),
+        count(one.get("turns")),
+    )
 
 
 def _query(one: Found) -> tuple[str, ...]:

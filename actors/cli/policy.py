@@ -43,13 +43,8 @@ def run(given: argparse.Namespace) -> int:
 
 def _show(domains: list[dict[str, Any]]) -> None:
     for one in domains:
-        by = (
-            f" ({one['decides']} decides now)"
-            if one.get("decides") not in (None, one["policy"].partition(":")[0])
-            else ""
-        )
         last = one["phases"][-1] if one["phases"] else None
         since = "" if last is None else f" since {last['since']:.1f} s, {last.get('reason') or 'as the plan says'}"
         took = "" if last is None or last.get("swap_seconds") is None else f" (in {seconds(last['swap_seconds'])})"
-        print(f"domain {one['domain']}: {one['policy']}{by}{since}{took}; it is {one['now']:.1f} s")
+        print(f"domain {one['domain']}: {grids.decider(one)}{since}{took}; it is {one['now']:.1f} s")
     show(grids.phases(domains).table())

@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from actors.cli.asking import FailedError, System, command, common, log, part
+from actors.cli.asking import FailedError, System, command, common, log, part, settings
 from dsms.cli.arguments import positive, several, whole
 from dsms.errors import DsmsError, PlanError
 from dsms.live.setup import CLOCKS, Setup
@@ -133,6 +133,7 @@ def many(count: int, noun: str) -> str:
 
 def _stay(running: System) -> None:
     """Wait for Ctrl-C (or TERM), then end in good order."""
+    print(f"elsewhere: export {settings()}", file=sys.stderr)
     print("Ctrl-C takes it down", file=sys.stderr)
 
     def stop(*_: Any) -> None:
