@@ -14,162 +14,18 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from live_system import ROOT, FakeDeployment, Live, domain, squeezed
 from rich.console import Console
 
 import dsms
-from actors.cli import asking, grids, up
-from actors.cli.view import fitted, view
+from actors.cli import asking, top, up
 from dsms.cli import main
 from dsms.errors import DsmsError
 from dsms.live.setup import Setup
 
-ROOT = Path(__file__).parent.parent
 LIVE = ROOT / "tests" / "plans" / "live.toml"
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
 COMMANDS = POINTS["dsms.commands"]
-
-
-def station(name: str, queue: int, actor: int = 0) -> dict[str, Any]:
-    figures = {"rate_in": 1234.5, "rate_out": 12.345, "cost": 2.5e-6, "selectivity": 0.25, "busy": 0.125}
-    return {"name": name, "query": name.partition(".")[0], "actor": actor, "queue": queue, "priority": None, **figures}
-
-
-def phase(policy: str, since: float, until: float | None = None, **more: Any) -> dict[str, Any]:
-    figures = dict.fromkeys(("swap_seconds", "memory_mean", "memory_max", "latency_mean", "latency_p99", "staleness"))
-    return {
-        "policy": policy,
-        "since": since,
-        "until": until,
-        "reason": "start",
-        "turns": 7,
-        "results": 9,
-        **figures,
-        **more,
-    }
-
-
-def domain(name: str = "0", **more: Any) -> dict[str, Any]:
-    late = {"mean": 0.002, "p50": 0.0015, "p99": 0.02}
-    return {
-        "domain": name, "node": "here", "policy": "chain", "decides": "chain", "state": "running", "error": None,
-        "clock": "wall", "budget": 1.0, "now": 200.0, "held": 1500, "held_bytes": 48_000, "turns": 1234, "swaps": 1,
-        "utilisation": 0.71, "idle_with_work": 0.034, "latency": late, "staleness": 0.25, "qos": "memory=1",
-        "streams": [{"name": "bids", "rows": 5000, "rate": 100.0}],
-        "queries": [
-            {"name": f"high{name}", "weight": 2.0, "results": 321, "rate": 5.5, "latency": late, "staleness": 0.1},
-            {"name": f"busy{name}", "weight": 1.0, "results": 0, "rate": None, "latency": None, "staleness": None},
-        ],
-        "stations": [station(f"high{name}.where", 30), station(f"busy{name}.group", 1200, 1)],
-        "phases": [phase("fifo", 0.0, 60.0), phase("chain", 60.0, reason="[asked] for", swap_seconds=0.0042)],
-        **more,
-    }  # fmt: skip
-
-
-def status_of(*domains: dict[str, Any]) -> dict[str, Any]:
-    door = {
-        "address": "127.0.0.1:7411",
-        "connections": 2,
-        "rows": 5000,
-        "bytes": 160_000,
-        "rejected": 3,
-        "subscribers": 1,
-    }
-    return {
-        "name": "dsms",
-        "since": 1e9,
-        "version": "0.1.0",
-        "gateways": [door],
-        "outlet": {},
-        "domains": list(domains),
-    }
-
-
-class FakeDeployment:
-    """The Deployment's methods, and what was asked of them."""
-
-    def __init__(self, *domains: dict[str, Any]) -> None:
-        self.domains = domains or (domain(),)
-        self.asked: list[tuple[Any, ...]] = []
-
-    def status(self) -> dict[str, Any]:
-        return status_of(*self.domains)
-
-    def swap(self, policy: str, reason: str = "", domain: str | None = None) -> list[dict[str, Any]]:
-        self.asked.append(("swap", policy, reason, domain))
-        return [
-            {"domain": one["domain"], "before": one["policy"], "after": policy, "seconds": 0.0123}
-            for one in self.domains
-        ]
-
-    def require(self, qos: str, domain: str | None = None) -> None:
-        self.asked.append(("require", qos, domain))
-        for one in self.domains:
-            one["qos"] = qos
-
-    def weigh(self, query: str, weight: float) -> None:
-        self.asked.append(("weigh", query, weight))
-        for each in (each for one in self.domains for each in one["queries"] if each["name"] == query):
-            each["weight"] = weight
-
-    def why(self, count: int = 1, domain: str | None = None) -> list[dict[str, Any]]:
-        self.asked.append(("why", count, domain))
-        found = dsms.why(ROOT / "tests/plans/chain-example.toml", "chain", 2.5).to_json()
-        return [{**found, "domain": "0"}] * count
-
-    def pause(self, domain: str | None = None) -> None:
-        self.asked.append(("pause", domain))
-
-    def resume(self, domain: str | None = None) -> None:
-        self.asked.append(("resume", domain))
-
-    def add(self, table: dict[str, Any], folder: str, file: str) -> list[str]:
-        self.asked.append(("add", table, folder, file))
-        return list(table["queries"])
-
-    def remove(self, query: str) -> None:
-        self.asked.append(("remove", query))
-        if query not in ("high0", "busy0"):
-            raise DsmsError(f"no query {query!r}; there are ['busy0', 'high0']")
-
-    def move(self, query: str, domain: str) -> dict[str, Any]:
-        self.asked.append(("move", query, domain))
-        return {"queries": [query, "busy0"], "seconds": 0.25}
-
-    def down(self) -> None:
-        self.asked.append(("down",))
-
-
-class Live:
-    """A cluster on which at most one deployment runs; `log` is what was done to it."""
-
-    def __init__(self) -> None:
-        self.log: list[Any] = []
-        self.running: dict[str, FakeDeployment] = {"dsms": FakeDeployment()}
-
-    def connect(self, address: str, timeout: float = 10.0) -> None:
-        self.log.append(("connect", address))
-        if address == "nowhere:1":
-            raise DsmsError("no Ray cluster at nowhere:1")
-
-    def local(self, budgets: int) -> None:
-        self.log.append(("local", budgets))
-
-    def disconnect(self) -> None:
-        self.log.append("disconnect")
-
-    def deployment(self, name: str) -> FakeDeployment:
-        if name not in self.running:
-            raise DsmsError(f"no deployment {name!r}; there are {sorted(self.running)}")
-        return self.running[name]
-
-    def up(
-        self, table: dict[str, Any], folder: str, file: str, *, name: str, progress: Callable[[str], None], **how: Any
-    ) -> None:
-        progress("starting 8 stations")
-        self.log.append((name, list(table["queries"]), folder, file, how))
-        self.running[name] = FakeDeployment()
 
 
 @pytest.fixture
@@ -178,6 +34,7 @@ def live(monkeypatch) -> Live:
     cluster = Live()
     for module in (asking, up):
         monkeypatch.setattr(module, "part", lambda name: cluster)
+    monkeypatch.setattr(up, "settings", lambda: "RAY_ADDRESS=here:6379")
     monkeypatch.setattr(
         asking, "ask", lambda handle, method, *a, timeout, **named: getattr(handle, method)(*a, **named)
     )
@@ -198,17 +55,6 @@ def call(live, capsys) -> Callable[..., tuple[int, str, str]]:
 
 def asked(live: Live) -> list[tuple[Any, ...]]:
     return live.running["dsms"].asked
-
-
-def squeezed(text: str) -> list[str]:
-    """Its lines, one space between words."""
-    return [" ".join(line.split()) for line in text.splitlines()]
-
-
-def drawn(status: dict[str, Any], height: int = 60, width: int = 100) -> str:
-    console = Console(record=True, width=width, height=height, file=io.StringIO())
-    console.print(view(status, height))
-    return console.export_text()
 
 
 def test_loading_the_commands_does_not_load_ray():
@@ -438,7 +284,7 @@ def test_a_start_that_fails_leaves_the_cluster(call, live, monkeypatch):
 
 @pytest.mark.parametrize("down", [None, asking.FailedError("no answer")])
 def test_up_in_the_foreground_stays_until_ctrl_c_and_takes_all_down(down, call, live, monkeypatch):
-    def interrupted(self: Any) -> None:
+    def interrupted() -> None:
         raise KeyboardInterrupt
 
     def ends(self: FakeDeployment) -> None:
@@ -447,7 +293,7 @@ def test_up_in_the_foreground_stays_until_ctrl_c_and_takes_all_down(down, call, 
             raise down
 
     monkeypatch.setattr(FakeDeployment, "down", ends)
-    monkeypatch.setattr(up, "Event", lambda: SimpleNamespace(wait=lambda: interrupted(None)))
+    monkeypatch.setattr(up, "Event", lambda: SimpleNamespace(wait=interrupted))
     code, out, err = call("up", str(LIVE), "--address", "local", "--domains", "2")
     assert code == 0
     assert "rows to: 127.0.0.1:7411" in out
@@ -465,8 +311,6 @@ def test_top_shows_once_where_there_is_no_terminal(call):
 
 
 def test_top_looks_again_until_ctrl_c(call, live, monkeypatch):
-    from actors.cli import top
-
     looks = iter([False, False])
 
     def wait(every: float) -> bool:
@@ -484,125 +328,7 @@ def test_top_looks_again_until_ctrl_c(call, live, monkeypatch):
     assert screen.file.getvalue().count("busy0.group") == 3
 
 
-def test_the_view_puts_the_longest_queue_first_and_the_latest_phase():
-    text = drawn(status_of(domain()))
-    places = [
-        text.index(word) for word in ("dsms  up", "running", "high0", "busy0.group", "high0.where", "chain  60.0")
-    ]
-    assert places == sorted(places)
-    assert squeezed(text)[-2:] == [
-        "chain 60.0 s now 4.2 ms – – 9 – – – [asked] for",
-        "fifo 0.0 s 60.0 s – – – 9 – – – start",
-    ]
-
-
-def test_the_view_of_several_domains_says_whose_each_row_is_and_what_has_failed():
-    text = drawn(status_of(domain("a"), domain("b", state="failed", error="boom\nTraceback")))
-    assert "domain b: boom\n" in text
-    assert [line.split()[:2] for line in text.splitlines() if "group" in line] == [
-        ["busya.group", "a"],
-        ["busyb.group", "b"],
-    ]
-
-
-def test_what_does_not_fit_is_counted():
-    many = domain(stations=[station(f"q.s{place}", place) for place in range(100)])
-    text = drawn(status_of(many), height=30)
-    shown = [line for line in text.splitlines() if line.startswith("q.s")]
-    assert shown[0].startswith("q.s99 ")
-    assert f"station ({len(shown)} of 100)" in text
-    assert len(text.splitlines()) == 30
-
-
-def test_a_narrow_view_keeps_the_columns_on_the_left():
-    text = drawn(status_of(domain()), width=40)
-    assert "busy0.group 1,200 ████████████ 1,234" in squeezed(text)
-    assert "priority" not in text
-    assert max(len(line.rstrip()) for line in text.splitlines()) <= 40
-
-
-@given(st.integers(1, 60), st.integers(20, 200), st.integers(0, 3), st.integers(0, 50), st.integers(0, 50))
-@settings(max_examples=60, deadline=None)
-def test_a_view_keeps_to_the_height_whatever_there_is(height, width, domains, stations, phases):
-    one = {
-        "stations": [station(f"query.station{place}", place) for place in range(stations)],
-        "phases": [phase("adaptive:select=best", place) for place in range(phases)],
-        "error": "boom " * 40,
-    }
-    text = drawn(status_of(*(domain(str(place), **one) for place in range(domains))), height, width)
-    assert 1 <= len(text.splitlines()) <= height
-    assert max(len(line) for line in text.splitlines()) <= width
-
-
-@given(st.lists(st.integers(0, 20), max_size=5), st.integers(-3, 60))
-def test_room_is_shared_out_fairly_and_to_the_last_line(wanted, room):
-    got = fitted(wanted, room)
-    assert sum(got) == min(max(room, 0), sum(wanted))
-    assert all(mine <= want for mine, want in zip(got, wanted, strict=True))
-    short = [mine for mine, want in zip(got, wanted, strict=True) if mine < want]
-    assert all(mine <= least + 1 for least in short for mine in got)
-
-
-@pytest.mark.parametrize(
-    ("share", "bar"), [(0.0, ""), (0.0001, "▏"), (0.5, "██████"), (0.51, "██████▏"), (1.0, "████████████")]
-)
-def test_a_bar_is_as_long_as_its_share(share, bar):
-    assert grids.bar(share) == bar
-
-
-@pytest.mark.parametrize(
-    ("time", "said"),
-    [(0.4, "0 s"), (42, "42 s"), (200, "3 min 20 s"), (3600, "1 h 0 min"), (3 * 86400 + 4 * 3600 + 59, "3 d 4 h")],
-)
-def test_a_long_time_is_said_in_two_units(time, said):
-    assert grids.elapsed(time) == said
-
-
 def test_the_live_plan_is_on_two_streams_of_which_one_has_timestamps():
     plan = dsms.read_plan(LIVE)
     assert [(stream.name, stream.timestamp) for stream in plan.streams] == [("bids", "at"), ("clicks", None)]
     assert [query.name for query in plan.queries] == ["high", "euros", "busy", "outbid"]
-
-
-class Remote:
-    """A handle whose every method answers with a reference to what `ray.get` then makes of it."""
-
-    def __getattr__(self, method: str) -> Any:
-        return SimpleNamespace(remote=lambda *given, **named: (method, given, named))
-
-
-def test_asking_waits_for_the_answer_but_not_for_ever(monkeypatch):
-    import ray
-
-    monkeypatch.setattr(ray, "get", lambda reference, timeout: (*reference, timeout))
-    assert asking.ask(Remote(), "swap", "fifo", domain="0", timeout=3.0) == ("swap", ("fifo",), {"domain": "0"}, 3.0)
-
-
-def test_what_goes_wrong_far_away_is_said_here(monkeypatch):
-    import ray
-    from ray.exceptions import ActorDiedError, GetTimeoutError, RayTaskError
-
-    def answer(error: Exception) -> str:
-        def get(*_: Any, **__: Any) -> None:
-            raise error
-
-        monkeypatch.setattr(ray, "get", get)
-        with pytest.raises(DsmsError) as caught:
-            asking.ask(Remote(), "status")
-        return f"{type(caught.value).__name__}: {caught.value}"
-
-    assert answer(GetTimeoutError("late")) == "FailedError: no answer within 15 s; it may still be carried out"
-    assert answer(ActorDiedError()).startswith("FailedError: it has ended or cannot be reached (")
-    theirs = RayTaskError("status", "Traceback", DsmsError("no query 'x'")).as_instanceof_cause()
-    assert answer(theirs) == "DsmsError: no query 'x'"
-    theirs = RayTaskError("status", "Traceback", KeyError("x")).as_instanceof_cause()
-    assert answer(theirs) == "FailedError: KeyError: 'x'"
-
-
-def test_without_ray_the_commands_say_what_to_install(monkeypatch):
-    def absent(name: str) -> None:
-        raise ModuleNotFoundError("No module named 'ray'", name="ray")
-
-    monkeypatch.setattr(asking, "import_module", absent)
-    with pytest.raises(DsmsError, match=r"install dsms\[ray\]"):
-        asking.part("cluster")
