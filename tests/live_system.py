@@ -70,12 +70,13 @@ def status_of(*domains: dict[str, Any]) -> dict[str, Any]:
 class FakeDeployment:
     """The Deployment's methods, and what was asked of them."""
 
-    def __init__(self, *domains: dict[str, Any]) -> None:
+    def __init__(self, *domains: dict[str, Any], name: str = "dsms") -> None:
+        self.name = name
         self.domains = domains or (domain(),)
         self.asked: list[tuple[Any, ...]] = []
 
     def status(self) -> dict[str, Any]:
-        return status_of(*self.domains)
+        return {**status_of(*self.domains), "name": self.name}
 
     def swap(self, policy: str, reason: str = "", domain: str | None = None) -> list[dict[str, Any]]:
         self.asked.append(("swap", policy, reason, domain))
@@ -145,12 +146,21 @@ class Live:
             raise DsmsError(f"no deployment {name!r}; there are {sorted(self.running)}")
         return self.running[name]
 
+    def deployments(self) -> list[str]:
+        return sorted(self.running)
+
+    def sweep(self, name: str) -> list[str]:
+        self.log.append(("sweep", name))
+        del self.running[name]
+        return [f"dsms:{name}"]
+
     def up(
         self, table: dict[str, Any], folder: str, file: str, *, name: str, progress: Callable[[str], None], **how: Any
-    ) -> None:
+    ) -> FakeDeployment:
         progress("starting 8 stations")
         self.log.append((name, list(table["queries"]), folder, file, how))
-        self.running[name] = FakeDeployment()
+        self.running[name] = FakeDeployment(name=name)
+        return self.running[name]
 
 
 def squeezed(text: str) -> list[str]:

@@ -18,7 +18,7 @@ from live_system import ROOT, FakeDeployment, Live, domain, squeezed
 from rich.console import Console
 
 import dsms
-from actors.cli import asking, top, up
+from actors.cli import asking, down, top, up
 from dsms.cli import main
 from dsms.errors import DsmsError
 from dsms.live.setup import Setup
@@ -32,7 +32,7 @@ COMMANDS = POINTS["dsms.commands"]
 def live(monkeypatch) -> Live:
     """Commands talk to this instead of Ray."""
     cluster = Live()
-    for module in (asking, up):
+    for module in (asking, down, up):
         monkeypatch.setattr(module, "part", lambda name: cluster)
     monkeypatch.setattr(up, "settings", lambda: "RAY_ADDRESS=here:6379")
     monkeypatch.setattr(
@@ -83,8 +83,9 @@ def test_every_command_says_what_it_does_and_how_to_reach_a_system(command, live
 )  # fmt: skip
 def test_every_command_connects_asks_the_system_of_that_name_and_leaves(words, call, live):
     assert call(*words)[0] == 0
-    assert live.log == [("connect", "auto"), "disconnect"]
+    assert [done for done in live.log if done != ("sweep", "dsms")] == [("connect", "auto"), "disconnect"]
     live.log.clear()
+    live.running["dsms"] = FakeDeployment()
     code, out, err = call(*words, "--name", "other", "--address", "head:6379")
     assert (code, out) == (2, "")
     assert err == "dsms: no deployment 'other'; there are ['dsms']\n"
@@ -121,6 +122,28 @@ def test_status_of_several_domains_shows_them_all(call, live):
     assert "domain b has failed: boom" in out
     assert [line[0] for line in lines if line[1:2] in (["running"], ["failed"])] == ["a", "b"]
     assert [line[1] for line in lines if line and line[0] in ("highb", "busya.group")] == ["b", "a"]
+
+
+def test_parts_that_do_not_answer_are_told_and_the_others_shown(call, live, monkeypatch):
+    silent = {
+        "domain": "1",
+        "streams": [],
+        "queries": [],
+        "stations": [],
+        "phases": [],
+        "state": "failed",
+        "error": "it died",
+    }
+    live.running["dsms"] = FakeDeployment(domain(), silent)
+    whole = live.running["dsms"].status()
+    gateways = [*whole["gateways"], {"address": None, "state": "failed", "error": "no answer"}]
+    monkeypatch.setattr(FakeDeployment, "status", lambda self: {**whole, "gateways": gateways})
+    for command in ("status", "top"):
+        code, out, _ = call(command)
+        assert code == 0
+        assert "domain 1 has failed: it died\ngateway 1 has failed: no answer\n" in out
+        assert "high0" in out
+    assert "domain 1: –; it has failed: it died" in call("policy")[1]
 
 
 def test_queries_are_listed_added_and_removed(call, live, tmp_path):
@@ -173,7 +196,7 @@ def test_policy_shows_who_decides_since_when_and_the_phases(call, live):
     code, out, _ = call("policy")
     lines = squeezed(out)
     assert code == 0
-    said = "adaptive:select=best (chain) since 60.0 s, [asked] for (in 4.2 ms); it is 200.0 s"
+    said = "adaptive:select=best (chain) since 60.0 s ([asked] for); it is 200.0 s"
     assert lines[0] == f"domain 0: {said}"
     assert [line for line in lines if line.startswith(("chain", "fifo"))] == [
         "chain 60.0 s now 4.2 ms – – 9 – – – [asked] for",
@@ -231,20 +254,32 @@ def test_pause_resume_move_and_down_say_what_was_done(call, live):
     assert call("pause", "--domain", "1")[1] == "dsms, domain 1, is paused\n"
     assert call("resume")[1] == "dsms runs\n"
     assert call("move", "high0", "1")[1] == "high0 (with busy0) runs in domain 1; the move took 250 ms\n"
+    asked_for = asked(live)
     assert call("down")[1] == "dsms is down\n"
-    assert asked(live) == [("pause", "1"), ("resume", None), ("move", "high0", "1"), ("down",)]
+    assert asked_for == [("pause", "1"), ("resume", None), ("move", "high0", "1"), ("down",)]
+
+
+def test_down_ends_what_does_not_answer_too(call, live, monkeypatch):
+    def silent(*_: Any, **__: Any) -> None:
+        raise asking.FailedError("no answer within 120 s")
+
+    monkeypatch.setattr(asking, "ask", silent)
+    code, out, err = call("down")
+    assert (code, out) == (0, "dsms is down\n")
+    assert "no answer within 120 s; what is left of it is ended" in err
+    assert live.log == [("connect", "auto"), ("sweep", "dsms"), "disconnect"]
 
 
 @pytest.mark.parametrize("words", [("status",), ("policy", "fifo"), ("queries", "remove", "high0"), ("top", "--once")])
 def test_a_system_that_does_not_answer_is_a_failure_not_a_wrong_call(words, call, live, monkeypatch):
     def silent(*_: Any, **__: Any) -> None:
-        raise asking.FailedError("no answer within 15 s")
+        raise asking.FailedError("no answer within 40 s")
 
     monkeypatch.setattr(asking, "ask", silent)
     code, out, err = call(*words)
     assert (code, out) == (1, "")
     assert err.startswith("dsms: 'dsms' was asked for")
-    assert err.endswith(": no answer within 15 s\n")
+    assert err.endswith(": no answer within 40 s\n")
     assert live.log[-1] == "disconnect"
 
 
@@ -282,15 +317,15 @@ def test_a_start_that_fails_leaves_the_cluster(call, live, monkeypatch):
     assert "runs already" in err
 
 
-@pytest.mark.parametrize("down", [None, asking.FailedError("no answer")])
-def test_up_in_the_foreground_stays_until_ctrl_c_and_takes_all_down(down, call, live, monkeypatch):
+@pytest.mark.parametrize("failure", [None, asking.FailedError("no answer")])
+def test_up_in_the_foreground_stays_until_ctrl_c_and_takes_all_down(failure, call, live, monkeypatch):
     def interrupted() -> None:
         raise KeyboardInterrupt
 
     def ends(self: FakeDeployment) -> None:
         live.log.append("down")
-        if down is not None:
-            raise down
+        if failure is not None:
+            raise failure
 
     monkeypatch.setattr(FakeDeployment, "down", ends)
     monkeypatch.setattr(up, "Event", lambda: SimpleNamespace(wait=interrupted))

@@ -35,7 +35,7 @@ def test_the_view_puts_the_longest_queue_first_and_the_latest_phase():
 
 def test_the_view_of_several_domains_says_whose_each_row_is_and_what_has_failed():
     text = drawn(status_of(domain("a"), domain("b", state="failed", error="boom\nTraceback")))
-    assert "domain b: boom\n" in text
+    assert "domain b has failed: boom\n" in text
     assert [line.split()[:2] for line in text.splitlines() if "group" in line] == [
         ["busya.group", "a"],
         ["busyb.group", "b"],

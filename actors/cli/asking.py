@@ -14,7 +14,7 @@ from typing import Any
 from dsms.errors import DsmsError, existing
 
 NAME = "dsms"
-QUICK = 15.0  # seconds for what is answered between two turns
+QUICK = 40.0  # seconds: longer than the system itself waits for one of its parts before it says so
 SLOW = 120.0  # for what starts or moves actors
 log = logging.getLogger("dsms")
 
@@ -90,8 +90,8 @@ def settings() -> str:
 
 
 @contextmanager
-def system(given: argparse.Namespace) -> Iterator[System]:
-    """The running system that the options name."""
+def joined(given: argparse.Namespace) -> Iterator[Any]:
+    """The cluster that the options name, for as long as it is needed."""
     if given.address == "local":
         raise DsmsError(
             f"--address local is a Ray that `dsms up` starts for itself: `dsms {given.command}` needs the address "
@@ -100,9 +100,16 @@ def system(given: argparse.Namespace) -> Iterator[System]:
     cluster = part("cluster")
     cluster.connect(given.address)
     try:
-        yield System(given.name, cluster.deployment(given.name))
+        yield cluster
     finally:
         cluster.disconnect()
+
+
+@contextmanager
+def system(given: argparse.Namespace) -> Iterator[System]:
+    """The running system that the options name."""
+    with joined(given) as cluster:
+        yield System(given.name, cluster.deployment(given.name))
 
 
 def command(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:

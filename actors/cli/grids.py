@@ -40,7 +40,7 @@ def domains(found: Sequence[Found]) -> Grid:
 
 def decider(one: Found) -> str:
     """The policy as it was given and, of a selector, the one that it lets decide now."""
-    given, decides = str(one["policy"]), one.get("decides")
+    given, decides = str(one.get("policy") or "–"), one.get("decides")
     return given if decides in (None, given.partition(":")[0]) else f"{given} ({decides})"
 
 
@@ -70,12 +70,24 @@ def gateways(found: Sequence[Found]) -> Grid:
     columns = ("gateway", "connections", "subscribers", "rows", "bytes", "rejected")
     rows = [
         (
-            str(one["address"]),
+            str(one["address"] or "–"),
             *(count(one.get(key)) for key in ("connections", "subscribers", "rows", "bytes", "rejected")),
         )
         for one in found
     ]
     return Grid("gateways", columns, ("gateway",), rows)
+
+
+def uptime(status: Found) -> str:
+    """How long the system has been there, by its own clock."""
+    return elapsed(max((one.get("now") or 0.0 for one in status["domains"]), default=0.0))
+
+
+def failures(status: Found) -> list[str]:
+    """What has failed, and why: domains and gateways."""
+    parts = [(f"domain {one['domain']}", one) for one in status["domains"]]
+    parts += [(f"gateway {place}", one) for place, one in enumerate(status["gateways"])]
+    return [f"{name} has failed: {one['error']}" for name, one in parts if one.get("error")]
 
 
 def latencies(found: Found) -> tuple[str, str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from actors.cli import grids
 from actors.cli.asking import chosen, command, common, system
-from dsms.cli.tables import seconds, show
+from dsms.cli.tables import show
 from dsms.policies.registry import policy_named, policy_names
 
 REASON = "asked for"
@@ -43,8 +43,9 @@ def run(given: argparse.Namespace) -> int:
 
 def _show(domains: list[dict[str, Any]]) -> None:
     for one in domains:
-        last = one["phases"][-1] if one["phases"] else None
-        since = "" if last is None else f" since {last['since']:.1f} s, {last.get('reason') or 'as the plan says'}"
-        took = "" if last is None or last.get("swap_seconds") is None else f" (in {seconds(last['swap_seconds'])})"
-        print(f"domain {one['domain']}: {grids.decider(one)}{since}{took}; it is {one['now']:.1f} s")
+        said = f"domain {one['domain']}: {grids.decider(one)}"
+        if one["phases"]:
+            last = one["phases"][-1]
+            said += f" since {last['since']:.1f} s ({last['reason']}); it is {one['now']:.1f} s"
+        print(said if not one.get("error") else f"{said}; it has failed: {one['error']}")
     show(grids.phases(domains).table())

@@ -28,11 +28,9 @@ def run(given: argparse.Namespace) -> int:
         print(json.dumps(status, allow_nan=False))
         return 0
     found = status["domains"]
-    now = max((one.get("now") or 0.0 for one in found), default=0.0)
-    print(f"{status['name']}: up {grids.elapsed(now)}, dsms {status.get('version') or '–'}")
-    for one in found:
-        if one.get("error"):
-            print(f"domain {one['domain']} has failed: {one['error']}")
+    print(f"{status['name']}: up {grids.uptime(status)}, dsms {status['version']}")
+    for said in grids.failures(status):
+        print(said)
     parts = (grids.domains(found), grids.queries(found), grids.stations(found), grids.gateways(status["gateways"]))
     for grid in parts:
         show(grid.table())

@@ -18,7 +18,7 @@ from typing import Any
 
 from rich.console import Console
 
-from actors.cli.asking import FailedError, System, command, common, log, part, settings
+from actors.cli.asking import SLOW, FailedError, System, command, common, log, part, settings
 from dsms.cli.arguments import positive, several, whole
 from dsms.errors import DsmsError, PlanError
 from dsms.live.setup import CLOCKS, Setup
@@ -63,27 +63,14 @@ def run(given: argparse.Namespace) -> int:
     setup = _setup(table_of(table.get("live", {}), "live"), given)
     token = None if given.token_file is None else read_token(given.token_file)
     cluster, deployment = part("cluster"), part("deployment")
-    with _progress() as tell:
-        tell("starting Ray" if given.address == "local" else "connecting to Ray")
-        cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
-        try:
-            folder = str(path.resolve().parent)
-            deployment.up(
-                table,
-                folder,
-                str(path),
-                name=given.name,
-                setup=setup,
-                replace=given.replace,
-                token=token,
-                progress=tell,
-            )
-        except BaseException:
-            cluster.disconnect()
-            raise
     try:
-        running = System(given.name, cluster.deployment(given.name))
-        _say(running.ask("status"), setup, given)
+        with _progress() as tell:
+            tell("starting Ray" if given.address == "local" else "connecting to Ray")
+            cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
+            where = str(path.resolve().parent), str(path)
+            how = {"name": given.name, "setup": setup, "replace": given.replace, "token": token, "progress": tell}
+            running = System(given.name, deployment.up(table, *where, **how))
+        _say(running.ask("status", timeout=SLOW), setup)
         if given.address == "local":
             _stay(running)
     finally:
@@ -115,12 +102,12 @@ def _setup(live: Any, given: argparse.Namespace) -> Setup:
     return setup
 
 
-def _say(status: dict[str, Any], setup: Setup, given: argparse.Namespace) -> None:
+def _say(status: dict[str, Any], setup: Setup) -> None:
     """Where rows go, and what runs."""
     domains, doors = status["domains"], [str(gateway["address"]) for gateway in status["gateways"]]
     queries = [query["name"] for one in domains for query in one["queries"]]
     stations, streams = (sum(len(one[key]) for one in domains) for key in ("stations", "streams"))
-    print(f"{given.name} runs: {setup.policy} decides, by the {setup.clock} clock")
+    print(f"{status['name']} runs: {setup.policy} decides, by the {setup.clock} clock")
     spread = ", ".join((many(stations, "station"), many(streams, "stream"), many(len(domains), "domain")))
     print(f"queries: {', '.join(queries)} ({spread})")
     print(f"rows to: {', '.join(doors)}")

@@ -22,7 +22,7 @@ SHORT = 8  # a text cut to less says nothing
 def view(status: dict[str, Any], height: int) -> RenderableType:
     """What there is to see in so many lines; where rows are left out, their number is said."""
     domains = status["domains"]
-    lines = [_header(status), *(_failure(one) for one in domains if one.get("error"))][: max(height, 1)]
+    lines = [_header(status), *(_failure(said) for said in grids.failures(status))][: max(height, 1)]
     shown = [grids.domains(domains), grids.queries(domains), grids.stations(domains), grids.phases(domains)]
     shown = [grid for grid in shown if grid.rows]
     room = height - len(lines)
@@ -47,16 +47,14 @@ def fitted(wanted: Sequence[int], room: int) -> list[int]:
 
 
 def _header(status: dict[str, Any]) -> Text:
-    now = max((one.get("now") or 0.0 for one in status["domains"]), default=0.0)
-    doors = ", ".join(str(gateway["address"]) for gateway in status.get("gateways") or ())
+    doors = ", ".join(str(gateway["address"]) for gateway in status["gateways"] if gateway["address"])
     header = Text(no_wrap=True, overflow="ellipsis")
     header.append(str(status["name"]), "bold")
-    return header.append(f"  up {grids.elapsed(now)}" + (f"  rows to {doors}" if doors else ""))
+    return header.append(f"  up {grids.uptime(status)}" + (f"  rows to {doors}" if doors else ""))
 
 
-def _failure(domain: dict[str, Any]) -> Text:
-    error = str(domain["error"]).strip().splitlines()[0]
-    return Text(f"domain {domain['domain']}: {error}", STATES["failed"], no_wrap=True, overflow="ellipsis")
+def _failure(said: str) -> Text:
+    return Text(said.splitlines()[0], STATES["failed"], no_wrap=True, overflow="ellipsis")
 
 
 class Part:
