@@ -61,7 +61,8 @@ def stations(found: Sequence[Found]) -> Grid:
 def phases(found: Sequence[Found]) -> Grid:
     """Who has decided from when to when, and what came of it; the latest first."""
     columns = ("phase", "from", "until", "swap", "memory mean", "max", "results", "latency", "p99", "stale", "reason")
-    latest = sorted(_each(found, "phases"), key=lambda pair: -pair[1]["since"])
+    backwards = [{**one, "phases": one["phases"][::-1]} for one in found]
+    latest = sorted(_each(backwards, "phases"), key=lambda pair: -pair[1]["since"])
     return _by_domain("phases", columns, ("phase", "reason"), latest, _phase)
 
 

@@ -40,9 +40,9 @@ def run(given: argparse.Namespace) -> int:
 
 def watch(running: System, console: Console, every: float) -> None:
     """Keep the screen up to date until Ctrl-C."""
-    first = view(running.ask("status"), console.height)
     never = Event()
     try:
+        first = view(running.ask("status"), console.height)
         with Live(first, console=console, screen=True, auto_refresh=False) as live:
             while not never.wait(every):
                 live.update(view(running.ask("status"), console.height), refresh=True)

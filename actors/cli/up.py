@@ -106,9 +106,9 @@ def _say(status: dict[str, Any], setup: Setup) -> None:
     """Where rows go, and what runs."""
     domains, doors = status["domains"], [str(gateway["address"]) for gateway in status["gateways"]]
     queries = [query["name"] for one in domains for query in one["queries"]]
-    stations, streams = (sum(len(one[key]) for one in domains) for key in ("stations", "streams"))
+    stations, streams = ({each["name"] for one in domains for each in one[key]} for key in ("stations", "streams"))
     print(f"{status['name']} runs: {setup.policy} decides, by the {setup.clock} clock")
-    spread = ", ".join((many(stations, "station"), many(streams, "stream"), many(len(domains), "domain")))
+    spread = ", ".join((many(len(stations), "station"), many(len(streams), "stream"), many(len(domains), "domain")))
     print(f"queries: {', '.join(queries)} ({spread})")
     print(f"rows to: {', '.join(doors)}")
     sys.stdout.flush()
