@@ -13,6 +13,7 @@ class Clock(ABC):
     """What the engine asks of time; an instant is a number of the plan's time units (seconds on the real clocks)."""
 
     slice: float | None = 0.020  # the longest turn where the plan does not say; None: one tuple
+    budget: float = 1.0  # cost that a unit of time is enough for
 
     @abstractmethod
     def now(self) -> float:
@@ -78,7 +79,7 @@ class PacedClock(RealClock):
         self, epoch: float | None = None, sleep: Callable[[float], object] | None = None, *, budget: float = 1.0
     ) -> None:
         super().__init__(epoch, sleep)
-        self._budget = budget
+        self.budget = budget
         self._read = self.now()  # up to where time has been accounted for
 
     def now(self) -> float:
@@ -86,7 +87,7 @@ class PacedClock(RealClock):
         return self._read
 
     def spend(self, cost: float) -> float:
-        due = self._read + cost / self._budget
+        due = self._read + cost / self.budget
         time.sleep(max(0.0, due - super().now()))
         self._read = max(due, super().now() - LATE)
         return self._read
