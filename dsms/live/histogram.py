@@ -14,8 +14,9 @@ EDGES = np.concatenate(([0.0], np.geomspace(LEAST, MOST, BUCKETS - 1), [MOST])) 
 def buckets(latencies: NDArray[np.float64]) -> NDArray[np.int64]:
     """The bucket of each: it is above the lower edge, and at most the upper."""
     above = np.log10(np.maximum(latencies, LEAST) / LEAST) * DECADE
-    places = np.ceil(above - 1e-9).astype(np.int64)  # what is on an edge may come out a little above it
-    return np.minimum(places, BUCKETS - 1, dtype=np.int64)
+    # What is on an edge may come out a little above it.
+    places: NDArray[np.int64] = np.minimum(np.ceil(above - 1e-9), BUCKETS - 1).astype(np.int64)
+    return places
 
 
 def quantile(counts: NDArray[np.float64], part: float) -> float | None:

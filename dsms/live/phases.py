@@ -105,8 +105,9 @@ class Phases:
         present = self.present
         present.turns += len(journal.segments)
         if journal.instants:
-            instants = np.maximum(np.array(journal.instants), self._last)
-            present.hold(np.diff(instants, prepend=self._last), np.array(journal.held, np.float64), queries)
+            instants = np.maximum(np.fromiter(journal.instants, np.float64, len(journal.instants)), self._last)
+            held = np.fromiter(journal.held, np.float64, len(instants))
+            present.hold(np.diff(instants, prepend=self._last), held, queries)
             self._last = float(instants[-1])
         if len(gone.whose):
             present.leave(gone)

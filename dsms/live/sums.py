@@ -41,8 +41,10 @@ class Sums:
             return
         self.advance(float(instants.max()))
         slots = np.floor(instants).astype(np.int64)
-        recent = slots >= self.horizon
-        np.add.at(self._slots, (slots[recent] % SLOTS, places[recent]), amounts[recent])
+        if slots.min() < self.horizon:
+            recent = slots >= self.horizon
+            slots, places, amounts = slots[recent], places[recent], amounts[recent]
+        np.add.at(self._slots.reshape(-1), slots % SLOTS * self._slots.shape[1] + places, amounts.astype(np.float64))
 
     def over(self, since: Floats, until: Floats, places: Numbers) -> None:
         """These columns grew as time did, from then until then."""
@@ -51,8 +53,12 @@ class Sums:
         self.advance(float(until.max()))
         recent = until > self.horizon
         since, until, places = since[recent], until[recent], places[recent]
+        across = until > np.floor(since) + 1  # into another slot
+        within = ~across
+        self.at(since[within], places[within], until[within] - since[within])
+        since, until, places = since[across], until[across], places[across]
         first = math.floor(max(self.horizon, since.min(initial=self._latest)))
-        for slot in range(first, self._latest + 1):
+        for slot in range(first, self._latest + 1) if len(since) else ():
             inside = np.clip(until, slot, slot + 1) - np.clip(since, slot, slot + 1)
             self._slots[slot % SLOTS] += np.bincount(places, inside, self._slots.shape[1])
 
@@ -65,7 +71,8 @@ class Sums:
         """The same per second of the time that each was watched in them; 0 where that is none."""
         watched = (now - np.maximum(self._since, self.horizon))[:, None]
         found = np.zeros((len(self.names), self.width))
-        return np.divide(self.totals(), watched, out=found, where=watched > 0)
+        np.divide(self.totals(), watched, out=found, where=watched > 0)
+        return found
 
     def carried(self, names: Sequence[str], now: float) -> Sums:
         """The table of other names: those that stay keep what is known, those that are new begin now."""

@@ -81,34 +81,25 @@ class Watch:
         return now
 
     def _streams(self, now: float) -> list[dict[str, Any]]:
-        streams = self._rates.streams
-        columns = zip(streams.names, self._rates.rows.tolist(), streams.rates(now)[:, 0].tolist(), strict=True)
-        return [{"name": name, "rows": rows, "rate": rate} for name, rows, rate in columns]
+        rates = self._rates
+        return [{"name": name, "rows": rows, "rate": rates.stream(name, now)} for name, rows in rates.rows.items()]
 
     def _stations(self, engine: Engine, now: float) -> list[dict[str, Any]]:
         priorities = _priorities(engine)
-        flow, busy = self._rates.flow, self._rates.busy
-        figures = zip(
-            engine.plan.stations,
-            flow.totals().tolist(),
-            flow.rates(now).tolist(),
-            busy.totals()[:, 0].tolist(),
-            busy.rates(now)[:, 0].tolist(),
-            strict=True,
-        )
         found = []
-        for station, (taken, made), (rate_in, rate_out), time, share in figures:
-            known = engine.statistics.of(station)  # of one that has done nothing of late
+        for station in engine.plan.stations:
+            known = engine.statistics.of(station)  # which is what there is of one that has done nothing of late
+            taken, made, busy, watched = self._rates.station(station.name, now)
             found.append(
                 {
                     "name": station.name,
                     "query": station.query.name,
                     "queue": sum(queue.count for queue in engine.ledger.inputs[station.index]),
-                    "rate_in": rate_in,
-                    "rate_out": rate_out,
-                    "cost": time * engine.clock.budget / taken if taken else known.cost,
+                    "rate_in": taken / watched if watched > 0 else 0.0,
+                    "rate_out": made / watched if watched > 0 else 0.0,
+                    "cost": busy * engine.clock.budget / taken if taken else known.cost,
                     "selectivity": made / taken if taken else known.selectivity,
-                    "busy": min(1.0, share),
+                    "busy": min(1.0, busy / watched) if watched > 0 else 0.0,
                     "priority": finite(priorities.get(station.index)),
                 }
             )
