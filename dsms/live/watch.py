@@ -107,10 +107,10 @@ class Watch:
 
 
 def _priorities(engine: Engine) -> dict[int, float]:
-    """By station, the highest that a segment with it has in the ready order."""
+    """By station, the highest that a segment with it had at the last decision, if it still has work."""
     found: dict[int, float] = {}
     for segment in segments_of(engine.ledger):
-        if segment.ranked is not None:
+        if segment.ranked is not None and any(queue.count for queue in segment.queues):
             for station in segment.stations:
                 found[station.index] = max(found.get(station.index, -segment.key), -segment.key)
     return found
