@@ -41,8 +41,9 @@ class Intake:
     def serve(self, routes: Routes) -> None:
         """Send by these routes from now on, first what was held."""
         self.routes = routes
-        targets = [target.scheduler for way in routes.streams.values() for target in way.targets]
-        self._lanes = {scheduler: self._lanes.get(scheduler) or Lane(scheduler, self._calls) for scheduler in targets}
+        self._lanes = {scheduler: lane for scheduler, lane in self._lanes.items() if lane.busy}
+        for target in (target for way in routes.streams.values() for target in way.targets):
+            self._lanes.setdefault(target.scheduler, Lane(target.scheduler, self._calls))
         held, self._held = self._held, []
         self._holding.clear()
         for go in held:

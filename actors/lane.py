@@ -40,6 +40,11 @@ class Lane:
         self._waiting: deque[Item] = deque()
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether something is on its way."""
+        return self._task is not None
+
     def add(self, item: Item) -> None:
         """Send this on, after all that was added before."""
         self._waiting.append(item)
@@ -48,9 +53,9 @@ class Lane:
 
     async def settled(self) -> None:
         """Wait until all that was added so far is answered."""
-        answered = asyncio.get_running_loop().create_future()
-        self.add(Item("", lambda reason: answered.done() or answered.set_result(None)))
-        await answered
+        answered = asyncio.Event()
+        self.add(Item("", lambda reason: answered.set()))
+        await answered.wait()
 
     async def _run(self) -> None:
         while self._waiting:
@@ -62,7 +67,8 @@ class Lane:
 
     def _next(self) -> list[Item]:
         """As many as go into one call."""
-        items, size = [], 0.0
+        items: list[Item] = []
+        size = 0.0
         while self._waiting and len(items) < ITEMS and size < BYTES:
             items.append(self._waiting.popleft())
             size += items[-1].parcel.size if items[-1].parcel is not None else 0

@@ -54,7 +54,7 @@ class Session:
     def _checked(self, message: Message | WireError) -> Message | WireError:
         if self.producer is None:
             return self._greeted(message)
-        if isinstance(message, WireError | TAKEN):
+        if isinstance(message, (WireError, *TAKEN)):
             return message
         name = type(message).__name__.lower()
         return WireError(f"a {name} frame from a client; one of {[kind.__name__.lower() for kind in TAKEN]} is wanted")
