@@ -35,7 +35,7 @@ class Arrival(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A batch, or a reference to it, on its way to a queue elsewhere; its number is its place in all its producer made."""
+    """A batch, or a reference to it, on its way to a queue elsewhere: the so-manieth that its producer has made."""
 
     station: str
     port: int
@@ -57,7 +57,7 @@ class Grant:
     """A turn on its way."""
 
     errand: Errand[Mark]
-    arrivals: dict[int, list[Arrival]]  # by host: all that has come since it was last told
+    arrivals: list[Arrival]  # all that has come for the host it begins at since that was last told: others need none
     results: dict[str, int]  # by query: how many batches of results have been put out
     bring: bool = False  # whether what sinks make is to come back
     did: list[Did] = field(default_factory=list)

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import ray
-from ray import cloudpickle
 
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
-from actors.messages import GOODS, TURNS, send
+from actors.messages import GOODS, TURNS, actor, pickled, send, unpickled
 from dsms.batch import Batch
 from dsms.clock import cpu_time
 from dsms.errors import DsmsError
@@ -64,7 +63,7 @@ class Host:
         """Take stations in: `Stand`s, pickled."""
         sys.path.insert(0, folder)  # user code is found beside its plan, as it was where the plan was read
         try:
-            stands: list[Stand] = cloudpickle.loads(stations)
+            stands: list[Stand] = unpickled(stations)
         finally:
             sys.path.remove(folder)
         for stand in stands:
@@ -83,7 +82,7 @@ class Host:
         for name in stations:
             gone.append(self._complete(name, dues))
             del self.stands[name]
-        return bytes(cloudpickle.dumps(gone))
+        return pickled(gone)
 
     def contents(self, arrivals: Sequence[Arrival], dues: Dues) -> dict[tuple[str, int], list[tuple[float, float]]]:
         """By queue: the tuples and bytes of each batch in it."""
@@ -114,7 +113,8 @@ class Host:
         try:
             if outputs:
                 self.receive(outputs)
-            self._lay(grant.arrivals.pop(self.place, ()))
+            self._lay(grant.arrivals)
+            grant.arrivals = []
             visiting = Visiting(self, grant)
             onward = self._deliver(visiting.outputs, grant.errand.proceed(visiting), grant)
         except Exception as error:
@@ -222,5 +222,4 @@ class Visiting:
             send(self._host.outlet.take, query, number, made)
 
 
-# No CPU of Ray's: the one simulated CPU is what the scheduler grants.
-HostActor: Any = ray.remote(num_cpus=0, concurrency_groups={GOODS: 1})(Host)
+HostActor = actor(Host, GOODS)

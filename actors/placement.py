@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any
 
 from dsms.errors import DsmsError
+from dsms.plan import Station
 
 BUDGET = "dsms_cpu"  # the resource of which every domain takes one
 SLIVER = 0.0001  # of a budget: the least that Ray can count, so that an actor sits where the budget is
 
 
-class Placed(Protocol):
-    """What is asked of a station here."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def query(self) -> Any: ...
-
-
-def packed(stations: Sequence[Placed], most: int) -> list[list[str]]:
+def packed(stations: Sequence[Station], most: int) -> list[list[str]]:
     """The names of the stations of each actor: one each while there are no more than `most`.
 
     Beyond that actors are as full as one another, and stations of a query stand together, in the plan's order.
@@ -30,13 +23,10 @@ def packed(stations: Sequence[Placed], most: int) -> list[list[str]]:
     """
     if most < 1:
         raise DsmsError(f"{most} actors for {len(stations)} stations: at least one is wanted")
-    first: dict[str, int] = {}
-    for station in stations:
-        first.setdefault(station.query.name, len(first))
-    ordered = sorted(stations, key=lambda station: first[station.query.name])  # stable: the plan's order stays
-    count = min(most, len(ordered))
-    ends = [len(ordered) * place // count for place in range(count + 1)] if count else [0]
-    return [[station.name for station in ordered[start:end]] for start, end in zip(ends, ends[1:], strict=False)]
+    ordered = sorted(stations, key=lambda station: (station.query.index, station.index))
+    actors = max(1, min(most, len(ordered)))
+    bounds = [place * len(ordered) // actors for place in range(actors + 1)]
+    return [[station.name for station in ordered[start:end]] for start, end in pairwise(bounds)]
 
 
 def free(nodes: Sequence[Mapping[str, Any]], groups: Iterable[Mapping[str, Any]]) -> dict[str, int]:

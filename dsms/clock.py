@@ -101,12 +101,17 @@ class WallClock(RealClock):
         return self.now()
 
     def meter(self) -> float | None:
-        return time.thread_time()
+        return cpu_time()
 
 
 def epoch() -> float:
     """This instant by the calendar: what clocks of several processes count from."""
     return time.time()
+
+
+def cpu_time() -> float | None:
+    """What this thread has had of the CPU."""
+    return time.thread_time()
 
 
 def stopwatch() -> float:

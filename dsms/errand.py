@@ -51,7 +51,7 @@ class Errand(Generic[S]):
         share: Share,
         now: float,
         next_cost: float = 0.0,
-        startups: Mapping[Hashable, float] | None = None,
+        startups: Mapping[Any, float] | None = None,
         *,
         exact: bool = True,
         declared: bool = True,
@@ -77,7 +77,7 @@ class Errand(Generic[S]):
                 if not first and stop.merge is not None and stop.merge.head(stop) == NOTHING:
                     continue  # what has just come must wait for an older one at another input
                 startup = self._startups.pop(stop.station, 0.0) if self._startups else 0.0
-                taken, made, cost = here.visit(stop, self.at, startup, self._most() if first else NOTHING)
+                taken, made, cost = here.visit(stop, self.at, startup, self._most(first))
                 self.at += cost
                 if first:
                     self._taken += taken
@@ -110,8 +110,12 @@ class Errand(Generic[S]):
         at = self.at if self._exact else max(self.at, self._began + self._taken * self._next_cost)
         return not (head == NOTHING or self._left <= 0 or at + self._next_cost > self._limit)
 
-    def _most(self) -> float:
-        """How many tuples the next step may take."""
-        if self._exact or not self._declared or not self._next_cost:
+    def _most(self, first: bool) -> float:
+        """How many tuples the next step may take: of what is passed on, all there is in a batch."""
+        if self._exact and not self._pieces:
+            return 1
+        if not first:
+            return NOTHING
+        if self._pieces or not self._declared or not self._next_cost:
             return self._left
         return min(self._left, max(1.0, (self._limit - self.at) // self._next_cost))

@@ -33,6 +33,11 @@ class Outcome(NamedTuple):
     deadline: int | None = None  # the timestamp at which time alone makes it do something
 
 
+def unmeasured() -> float | None:
+    """No reading: work costs what is declared."""
+    return None
+
+
 @dataclass
 class Goods:
     """Takes batches in, works on them when told to, gives batches out."""
@@ -45,11 +50,20 @@ class Goods:
     sink: bool
     timed: bool = False  # whether anybody behind it wants to know how far time has come
     fractional: bool = False
-    meter: Callable[[], float | None] = lambda: None
+    meter: Callable[[], float | None] = unmeasured
 
     def __post_init__(self) -> None:
         self._queues: list[deque[tuple[Batch, float]]] = [deque() for _ in range(self.ports)]
         self.operator.meter = self.meter
+
+    def measure(self, meter: Callable[[], float | None] | None) -> None:
+        """Let this be what work is measured by; None: it costs what is declared."""
+        self.meter = self.operator.meter = meter or unmeasured
+
+    def contents(self, port: int) -> list[tuple[float, float]]:
+        """The tuples and bytes of each batch in a queue, the oldest first."""
+        size = self.sizes[port]
+        return [(self._amount(batch) if batch.rows else 1, self._bytes(batch, size)) for batch, _ in self._queues[port]]
 
     def put(self, port: int, batch: Batch, since: float) -> None:
         """Rows, or only time, have come at this instant."""

@@ -27,16 +27,17 @@ class Head(Protocol):
 
 
 H = TypeVar("H", bound=Head)
+J = TypeVar("J", bound=Head)
 
 
 class Merge(Generic[H]):
     """The inputs of one station, and which of them it may take from."""
 
-    __slots__ = ("_above", "_bounds", "_ended", "queues")
+    __slots__ = ("_bounds", "_ended", "above", "queues")
 
     def __init__(self, queues: Sequence[H], above: Sequence[Sequence[H]], bounds: bool) -> None:
         self.queues = queues
-        self._above = above  # by input: the queues that what comes in there has to pass before
+        self.above = above  # by input: the queues that what comes in there has to pass before
         self._bounds = bounds
         self._ended = False  # whether nothing will arrive any more
 
@@ -57,6 +58,12 @@ class Merge(Generic[H]):
         """The input to take from now, if there is one."""
         return next((queue for queue in self.queues if self.head(queue) != NOTHING), None)
 
+    def like(self, queues: Sequence[J], above: Sequence[Sequence[J]]) -> Merge[J]:
+        """The same over what stands for its queues elsewhere."""
+        other = Merge(queues, above, self._bounds)
+        other.end(self._ended)
+        return other
+
     def end(self, ended: bool) -> None:
         """Whether an input that is empty will stay so."""
         self._ended = ended
@@ -65,7 +72,7 @@ class Merge(Generic[H]):
         """The oldest that may still be taken from this input."""
         if queue.oldest != NOTHING:
             return queue.oldest
-        above = self._above[queue.port]
+        above = self.above[queue.port]
         if self._bounds:
             return min((upstream.oldest for upstream in above), default=NOTHING)
         finished = self._ended and all(upstream.oldest == NOTHING for upstream in above)

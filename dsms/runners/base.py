@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 
 from dsms import operators
 from dsms.batch import Batch
@@ -117,6 +117,6 @@ class _Way:
         return step[1:4]
 
 
-def startups(segment: Segment) -> dict[Hashable, float]:
+def startups(segment: Segment) -> dict[Station, float]:
     """What starting a station takes, by station, for those segments where it takes something."""
     return {station: station.operator.startup for station in segment.stations} if segment.startup else {}
