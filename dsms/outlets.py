@@ -66,7 +66,7 @@ class Outlets:
         if query.name not in self._sinks:
             names = [name for name in batch.columns if not name.endswith(NULLS)]
             schema = Schema.of({name: type_like(batch.columns[name].dtype) for name in names})
-            self._open(query, schema, _appends(query))
+            self._open(query, schema, appends(query))
             self._schemas[query.name] = schema
         return conformed(batch, self._schemas[query.name], query.name)
 
@@ -112,7 +112,7 @@ def _label(columns: Sequence[str]) -> str:
     return "query" if "query" not in columns else "_query"
 
 
-def _appends(query: Query) -> bool:
+def appends(query: Query) -> bool:
     """Whether nothing above a query takes rows back."""
     ahead: list[object] = list(query.stations)
     while ahead:
