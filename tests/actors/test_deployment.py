@@ -107,9 +107,8 @@ class System:
 
 def test_rows_are_let_in_last():
     system = System(gateways=2)
-    assert system.asked(system.begun) == [
-        ("o", "open"), ("s0", "open"), ("s1", "open"), ("g0", "listen"), ("g1", "listen"), ("g0", "serve"), ("g1", "serve")
-    ]  # fmt: skip
+    asked = [f"{who} {what}" for who, what in system.asked(system.begun)]
+    assert asked == ["o open", "s0 open", "s1 open", "g0 listen", "g1 listen", "g0 serve", "g1 serve"]
     assert [entry[3] for entry in system.begun if entry[1] == "listen"] == [7411, 7412]
 
 
