@@ -80,6 +80,6 @@ class Fleet:
     def _all_there(self) -> None:
         """A turn may take long; a host that has died with it will never answer."""
         try:
-            self.each(lambda _, host: send(host.put, {}, group=GOODS))
+            self.each(lambda _, host: send(host.there, group=GOODS))
         except ray.exceptions.RayActorError as error:
             raise OperatorError(f"a turn is lost with the process it was in: {error}") from error

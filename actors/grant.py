@@ -47,7 +47,7 @@ class Output(NamedTuple):
 class Did(NamedTuple):
     """One step of a turn, as the scheduler is told."""
 
-    index: int  # of the queue
+    queue: int  # its place in the ledger
     outcome: Outcome
     made: Batch | None  # only where it is asked for
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import ray
 
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
-from actors.messages import GOODS, TURNS, actor, pickled, send, unpickled
+from actors.messages import GOODS, TURNS, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch
 from dsms.clock import cpu_time
 from dsms.errors import DsmsError
@@ -47,7 +47,8 @@ class Host:
     """Holds stations' goods. What comes from others is laid down by one thread, and taken up by the one that works."""
 
     def __init__(self) -> None:
-        self.place, self.outlet = 0, None
+        self.place = 0
+        self.outlet: Any = None
         self.stands: dict[str, Stand] = {}
         self._peers: Sequence[Any] = ()
         self._home: Any = None
@@ -74,6 +75,14 @@ class Host:
         """From now on what these stations put out goes there, and results are these queries'."""
         for name, stand in self.stands.items():
             stand.ways, stand.query = ways[name], queries[name]
+        # The first call to an actor takes half a second to find it: better now than in the first burst.
+        peers = {way.place for stand in self.stands.values() for way in stand.ways} - {self.place}
+        greeted = [send(self._peers[place].there, group=GOODS) for place in peers]
+        if self._home is not None:
+            greeted.append(send(self._home.there, group=TURNS))
+        if self.outlet is not None:
+            greeted.append(send(self.outlet.status))
+        answered(greeted)
 
     def shut(self, stations: Iterable[str], arrivals: Sequence[Arrival], dues: Dues) -> bytes:
         """Let stations go, once all that was on its way to them has come; answers them as `open` takes them."""
@@ -129,6 +138,10 @@ class Host:
             send(self._home.done, Turn(grant.did), group=TURNS)
             return None
         return Turn([], onward) if onward is not None else Turn(grant.did)
+
+    def there(self) -> bool:
+        """Whether it is."""
+        return True
 
     def waiting_since(self) -> float:
         return min((stand.goods.waiting_since() for stand in self.stands.values()), default=math.inf)

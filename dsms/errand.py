@@ -41,7 +41,7 @@ class Errand(Generic[S]):
     """Takes a share through a segment depth first: each tuple as far as it goes before the next is begun.
 
     Where time is exact a step is a tuple. Elsewhere it is a batch, and a turn that has to go on in another process
-    first takes with it all that its share allows: the way there costs more than a batch.
+    takes with it all that its share allows and goes there once: the way costs more than a batch.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class Errand(Generic[S]):
         self._next_cost = next_cost
         self._exact, self._declared, self._pieces = exact, declared, pieces
         self._taken = 0.0
+        self._travelled = False
         self._ahead: list[S] = [start]
 
     def proceed(self, here: Place[S]) -> S | None:
@@ -72,6 +73,7 @@ class Errand(Generic[S]):
             while self._ahead:
                 stop = self._nearest(here)
                 if stop is None:
+                    self._travelled = True
                     return self._ahead[-1]
                 first = stop is self.start
                 if not first and stop.merge is not None and stop.merge.head(stop) == NOTHING:
@@ -86,7 +88,7 @@ class Errand(Generic[S]):
                     times = int(made) if self._exact and not self._pieces else 1
                     for following in self._after.get(stop.index, ()):
                         self._ahead += [following] * times
-            if not self._more():
+            if (self._travelled and not self._exact) or not self._more(self.at):
                 return None
             self._ahead.append(self.start)
 
@@ -99,15 +101,15 @@ class Errand(Generic[S]):
         for place in range(len(self._ahead) - 2, -1, -1):
             if here.holds(self._ahead[place]):
                 return self._ahead.pop(place)
-        return self.start if here.holds(self.start) and self._more() else None
+        # What has been taken and has to go elsewhere will take its time, too: as far as that can be foretold.
+        foretold = self._began + self._taken * self._next_cost
+        return self.start if here.holds(self.start) and self._more(max(self.at, foretold)) else None
 
-    def _more(self) -> bool:
+    def _more(self, at: float) -> bool:
         """Whether another tuple is to be begun; it may then be one from another input of the same station."""
         if self.start.merge is not None:
             self.start = self.start.merge.next() or self.start
         head = self.start.oldest if self.start.merge is None else self.start.merge.head(self.start)
-        # What has been taken and is still under way will take its time, too.
-        at = self.at if self._exact else max(self.at, self._began + self._taken * self._next_cost)
         return not (head == NOTHING or self._left <= 0 or at + self._next_cost > self._limit)
 
     def _most(self, first: bool) -> float:
