@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray._raylet import Config
+import ray._raylet
 
 from actors.placement import BUDGET
 from actors.runner import LOCAL
@@ -91,7 +91,8 @@ def recorded() -> str:
         address = (run / "address").read_text(encoding="utf-8").strip()
         os.environ.setdefault("RAY_AUTH_TOKEN_PATH", (run / "token").read_text(encoding="utf-8").strip())
         os.environ.setdefault("RAY_AUTH_MODE", "token")
-        Config.initialize("")  # Ray has read the environment when it was imported
+        core: Any = ray._raylet
+        core.Config.initialize("")  # Ray has read the environment when it was imported
         return address
     with suppress(OSError):
         return Path("/tmp/ray/ray_current_cluster").read_text(encoding="utf-8").strip()

@@ -14,7 +14,7 @@ import ray
 
 from actors.cluster import PREFIX, deployment
 from actors.edition import edition
-from actors.launch import Tell, Wanted, here, launched
+from actors.launch import Tell, Wanted, check_ports, here, launched
 from actors.messages import CONTROL, send
 from actors.parts import Crew, Parts, named, settled, sweep
 from dsms.clock import epoch, stopwatch
@@ -257,7 +257,8 @@ def _myself() -> Any:
 
 
 # Several threads: questions are answered while a change is under way.
-DeploymentActor: Any = ray.remote(num_cpus=0, max_concurrency=8)(Deployment)
+ACTOR: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 8}
+DeploymentActor: Any = ray.remote(**ACTOR)(Deployment)
 
 
 def up(
@@ -276,6 +277,7 @@ def up(
     setup = setup or Setup.read(table.get("live", {}))
     plan = Roster(table, Path(folder), file).plan  # what is wrong with it is found before anything is started
     _make_room(name, replace, progress)
+    check_ports(setup)
     queries = divided(plan, setup.domains)
     working = [sum(station.query.name in names for station in plan.stations) for names in queries]
     hosts = [max(1, min(setup.actors, count)) for count in working]
@@ -286,8 +288,8 @@ def up(
         begun = handle.begin.remote({str(domain): names for domain, names in enumerate(queries)})
         settled(begun, f"deployment {name!r}", OPENING)
     except BaseException:  # a Ctrl-C too leaves nothing half-started behind
-        progress("ending what was started")
-        sweep(name)
+        if swept := sweep(name):
+            progress(f"{len(swept)} that were started have been ended")
         raise
     return handle
 
@@ -311,5 +313,6 @@ def _make_room(name: str, replace: bool, progress: Tell) -> None:
             progress(f"ending the deployment {name!r} of {since}")
             with suppress(DsmsError):
                 settled(handle.down.remote(), f"deployment {name!r}", OPENING)
+            sweep(name)
     if swept := sweep(name):
         progress(f"{len(swept)} left of an older deployment {name!r} ended: {', '.join(swept[:SHOWN])}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -47,7 +48,8 @@ class Wanted:
 
 def launched(wanted: Wanted, tell: Tell) -> Parts:
     """All actors of a deployment, ready; whatever was begun has to be swept away by the caller if this fails."""
-    nodes = ray.nodes()
+    told: Any = ray.nodes
+    nodes: list[dict[str, Any]] = told()
     budgets = free(nodes, placement_group_table().values())
     places = seats(len(wanted.queries), budgets, {node["NodeID"]: node["NodeManagerAddress"] for node in nodes})
     grouped = [_group(wanted.name, domain, node) for domain, node in enumerate(places)]
@@ -65,6 +67,18 @@ def launched(wanted: Wanted, tell: Tell) -> Parts:
     return parts
 
 
+def check_ports(setup: Setup) -> None:
+    """Refuse ports that are taken before anything is started: gateways are on this machine."""
+    for port in range(setup.port, setup.port + setup.gateways) if setup.port else ():
+        try:
+            socket.create_server((setup.host, port)).close()
+        except OSError as error:
+            raise DsmsError(
+                f"no gateway can listen at {setup.host}:{port}: {error.strerror or error}; "
+                "`port` in [live] takes another, or 0: any that is free"
+            ) from None
+
+
 def here(kind: Any, name: str) -> Any:
     """An actor to be started under a name on this node: where clients come to, and the plan's files are."""
     return kind.options(
@@ -74,13 +88,14 @@ def here(kind: Any, name: str) -> Any:
 
 
 def _group(name: str, domain: int, node: str) -> PlacementGroup:
-    return placement_group(
+    group: PlacementGroup = placement_group(
         [{BUDGET: 1}],
         strategy="STRICT_PACK",
         name=f"{PREFIX}{name}:domain-{domain}",
         lifetime="detached",
         bundle_label_selector=[{LABEL: node}],
     )
+    return group
 
 
 def _crew(wanted: Wanted, domain: int, group: PlacementGroup) -> Crew:
@@ -122,6 +137,7 @@ def _await(parts: Parts, tell: Tell) -> None:
     while waiting:
         ready, waiting = ray.wait(waiting, timeout=1.0)
         settled(ready, "an actor did not start")
-        tell(f"{len(everyone) - len(waiting)} of {len(everyone)} actors are up")
+        if ready:
+            tell(f"{len(everyone) - len(waiting)} of {len(everyone)} actors are up")
         if waiting and stopwatch() - begun > limit:
             raise DsmsError(f"{len(waiting)} of {len(everyone)} actors were not up after {limit:g} s")
