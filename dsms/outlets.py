@@ -65,7 +65,7 @@ class Outlets:
         """Rows of operators of the user's: the first batch says what columns there are."""
         if query.name not in self._sinks:
             schema = schema_like(batch)
-            self._open(query, schema, _appends(query))
+            self._open(query, schema, appends(query))
             self._schemas[query.name] = schema
         return conformed(batch, self._schemas[query.name], query.name)
 
@@ -117,7 +117,7 @@ def _label(columns: Sequence[str]) -> str:
     return "query" if "query" not in columns else "_query"
 
 
-def _appends(query: Query) -> bool:
+def appends(query: Query) -> bool:
     """Whether nothing above a query takes rows back."""
     ahead: list[object] = list(query.stations)
     while ahead:
