@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from dsms.errors import OperatorError
 from dsms.journal import Alike
 from dsms.ledger import NOTHING
 from dsms.operators import Operator
-from dsms.operators.base import Aside
+from dsms.operators.base import Aside, unmetered
 
 
 class Outcome(NamedTuple):
@@ -45,7 +46,7 @@ class Goods:
     sink: bool
     timed: bool = False  # whether anybody behind it wants to know how far time has come
     fractional: bool = False
-    meter: Callable[[], float | None] = lambda: None
+    meter: Callable[[], float | None] = unmetered
 
     def __post_init__(self) -> None:
         self._queues: list[deque[tuple[Batch, float]]] = [deque() for _ in range(self.ports)]
@@ -80,6 +81,20 @@ class Goods:
         if operator.asides:
             asides, operator.asides = tuple(operator.asides), []
         return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone, asides, due), made
+
+    def contents(self, port: int) -> list[tuple[float, float]]:
+        """Tuples and bytes of each batch in a queue, the oldest first."""
+        return [
+            (self._amount(batch) if batch.rows else 1, self._bytes(batch, self.sizes[port]))
+            for batch, _ in self._queues[port]
+        ]
+
+    def handed_on(self, meter: Callable[[], float | None] = unmetered) -> Goods:
+        """The same goods for another process, or come from one: the queues and the state, and who tells the time."""
+        handed = copy.copy(self)
+        handed.meter, handed.operator = meter, copy.copy(self.operator)
+        handed.operator.meter = meter
+        return handed
 
     def waiting_since(self) -> float:
         return min((queue[0][1] for queue in self._queues if queue), default=NOTHING)
