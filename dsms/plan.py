@@ -149,7 +149,7 @@ class Plan:
 
 
 def surviving(before: Plan, after: Plan) -> dict[str, Station]:
-    """By name, the stations of a plan that are still there in one that follows on it: not only others of their names."""
+    """By name, the stations of a plan that are in one that follows on it: they themselves, not others so called."""
     operators = {station.name: station.operator for station in after.stations}
     return {station.name: station for station in before.stations if operators.get(station.name) is station.operator}
 

@@ -69,9 +69,10 @@ class Statistics(Observer):
 
     def follow(self, before: Statistics, stations: Collection[str], moved: Mapping[str, Estimate]) -> None:
         """Go on from what was known before of stations that are still there, and elsewhere of those that moved here."""
-        for name, estimate in {**before.known(stations), **moved}.items():
-            mine = self._estimates[self._plan.station(name).index]
-            mine.cost, mine.each, mine.selectivity = estimate.cost, estimate.each, estimate.selectivity
+        known = {**before.known(stations), **moved}
+        for station, mine in zip(self._plan.stations, self._estimates, strict=True):
+            if (it := known.get(station.name)) is not None:
+                mine.cost, mine.each, mine.selectivity = it.cost, it.each, it.selectivity
         rates = {stream.name: before.rate(stream) for stream in before._plan.streams if stream.consumers}
         self.flow([rates.get(stream.name, 1.0) for stream in self._plan.streams])
 
@@ -124,9 +125,7 @@ class Measured(Statistics):
             self._arrived = [arrived.get(stream.name, 0) for stream in self._plan.streams]
             self.totals = self._followed(self.totals, before.totals, before._plan, stations)
 
-    def _followed(
-        self, mine: list[Count], theirs: list[Count], plan: Plan, stations: Collection[str]
-    ) -> list[Count]:
+    def _followed(self, mine: list[Count], theirs: list[Count], plan: Plan, stations: Collection[str]) -> list[Count]:
         """Counts by station, gone on from what they were for those that are still there."""
         before = {s.name: theirs[s.index] for s in plan.stations if s.name in stations}
         return [before.get(s.name, mine[s.index]) for s in self._plan.stations]

@@ -20,6 +20,8 @@ from dsms.progress import Reached
 from dsms.runners import Runner
 from dsms.statistics import Estimate
 
+NOWHERE = Reached({}, BEGINNING)
+
 
 @dataclass(frozen=True)
 class Inventory:
@@ -31,7 +33,7 @@ class Inventory:
     deadlines: Mapping[str, int] = field(default_factory=dict)  # by station
     weights: Mapping[str, float] = field(default_factory=dict)  # by query
     results: Mapping[str, int] = field(default_factory=dict)  # by query: how many have been put out
-    reached: Reached = Reached({}, BEGINNING)
+    reached: Reached = NOWHERE
     admitted: int = 0  # all that is in the goods is numbered below this
 
 

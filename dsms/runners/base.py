@@ -118,6 +118,7 @@ class Runner(ABC):
 
     def settle(self, before: Runner) -> None:
         """It has taken over: what stays learns what is new around it, what is gone is let go."""
+        return
 
     def contents(self, queue: Queue) -> list[tuple[float, float]]:
         """Tuples and bytes of each batch in a queue, the oldest first."""
@@ -129,6 +130,7 @@ class Runner(ABC):
 
     def let_go(self, stations: Iterable[str]) -> None:
         """Nobody needs the goods of these stations here any more."""
+        return
 
     def close(self) -> None:
         """Let go of what it holds outside this process."""
