@@ -13,6 +13,7 @@ class Clock(ABC):
     """What the engine asks of time; an instant is a number of the plan's time units (seconds on the real clocks)."""
 
     slice: float | None = 0.020  # the longest turn where the plan does not say; None: one tuple
+    exact = False  # whether every tuple has its own instant, so that they are worked on one by one
 
     @abstractmethod
     def now(self) -> float:
@@ -35,6 +36,7 @@ class VirtualClock(Clock):
     """Time passes only when the engine says so: instant, and the same every run."""
 
     slice = None
+    exact = True
 
     def __init__(self) -> None:
         self._now = 0.0
@@ -99,12 +101,17 @@ class WallClock(RealClock):
         return self.now()
 
     def meter(self) -> float | None:
-        return time.thread_time()
+        return cpu_time()
 
 
 def epoch() -> float:
     """This instant by the calendar: what clocks of several processes count from."""
     return time.time()
+
+
+def cpu_time() -> float | None:
+    """What this thread has had of the CPU."""
+    return time.thread_time()
 
 
 def stopwatch() -> float:

@@ -14,6 +14,7 @@ from dsms.helm import ONE, Helm
 from dsms.journal import FOLD, ROWS, Journal
 from dsms.ledger import Ledger, Queue
 from dsms.observers import EVENTS, Observer, listeners
+from dsms.parcel import Parcel
 from dsms.patience import PatientOrder
 from dsms.plan import Plan
 from dsms.policies.base import Policy
@@ -113,20 +114,20 @@ class Engine(Helm):
         self._account(now, segment, steps)
         return True
 
-    def push(self, stream: str, goods: int | Batch) -> None:
-        """Admit rows, or a number of abstract tuples, from outside at this instant."""
+    def push(self, stream: str, goods: int | Batch | Parcel) -> None:
+        """Admit rows, here or elsewhere, or a number of abstract tuples, from outside at this instant."""
         place = self._named(stream)
-        count = len(goods) if isinstance(goods, Batch) else goods
-        if not isinstance(goods, Batch) and self.plan.streams[place].schema is not None:
+        count = goods if isinstance(goods, int) else len(goods) if isinstance(goods, Batch | Parcel) else -1
+        if isinstance(goods, int) and self.plan.streams[place].schema is not None:
             raise DsmsError(f"push of {goods!r} into {stream!r}: it has a schema, so a Batch of rows is wanted")
-        if not isinstance(count, int) or isinstance(count, bool) or count < 0:
+        if isinstance(goods, bool) or count < 0:
             raise DsmsError(f"push of {goods!r} into {stream!r}: a Batch or a number of tuples is wanted")
         if not count:
             return
         now = self.clock.now()
         self._end(False)
         self._elapse(now)
-        if isinstance(goods, Batch):
+        if not isinstance(goods, int):
             rows = self._progress.stamped(place, goods, self.admitted, now)
             self._hold(place, count, self.runner.push(place, rows, now))
             self.admitted += count

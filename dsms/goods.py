@@ -15,7 +15,7 @@ from dsms.errors import OperatorError
 from dsms.journal import Alike
 from dsms.ledger import NOTHING
 from dsms.operators import Operator
-from dsms.operators.base import Aside, unmetered
+from dsms.operators.base import Aside
 
 
 class Outcome(NamedTuple):
@@ -34,6 +34,11 @@ class Outcome(NamedTuple):
     deadline: int | None = None  # the timestamp at which time alone makes it do something
 
 
+def unmeasured() -> float | None:
+    """No reading: work costs what is declared."""
+    return None
+
+
 @dataclass
 class Goods:
     """Takes batches in, works on them when told to, gives batches out."""
@@ -46,11 +51,20 @@ class Goods:
     sink: bool
     timed: bool = False  # whether anybody behind it wants to know how far time has come
     fractional: bool = False
-    meter: Callable[[], float | None] = unmetered
+    meter: Callable[[], float | None] = unmeasured
 
     def __post_init__(self) -> None:
         self._queues: list[deque[tuple[Batch, float]]] = [deque() for _ in range(self.ports)]
         self.operator.meter = self.meter
+
+    def measure(self, meter: Callable[[], float | None] | None) -> None:
+        """Let this be what work is measured by; None: it costs what is declared."""
+        self.meter = self.operator.meter = meter or unmeasured
+
+    def contents(self, port: int) -> list[tuple[float, float]]:
+        """The tuples and bytes of each batch in a queue, the oldest first."""
+        size = self.sizes[port]
+        return [(self._amount(batch) if batch.rows else 1, self._bytes(batch, size)) for batch, _ in self._queues[port]]
 
     def put(self, port: int, batch: Batch, since: float) -> None:
         """Rows, or only time, have come at this instant."""
@@ -82,18 +96,11 @@ class Goods:
             asides, operator.asides = tuple(operator.asides), []
         return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone, asides, due), made
 
-    def contents(self, port: int) -> list[tuple[float, float]]:
-        """Tuples and bytes of each batch in a queue, the oldest first."""
-        return [
-            (self._amount(batch) if batch.rows else 1, self._bytes(batch, self.sizes[port]))
-            for batch, _ in self._queues[port]
-        ]
-
-    def handed_on(self, meter: Callable[[], float | None] = unmetered) -> Goods:
+    def handed_on(self, meter: Callable[[], float | None] | None = None) -> Goods:
         """The same goods for another process, or come from one: the queues and the state, and who tells the time."""
         handed = copy.copy(self)
-        handed.meter, handed.operator = meter, copy.copy(self.operator)
-        handed.operator.meter = meter
+        handed.operator = copy.copy(self.operator)
+        handed.measure(meter)
         return handed
 
     def waiting_since(self) -> float:

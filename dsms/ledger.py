@@ -33,8 +33,8 @@ class Queue:
         self.oldest: float = NOTHING  # sequence number of its head
         self.segments: list[Segment] = []  # those that take from it
         self.sole: Segment | None = None  # the one segment that takes from it, and from nothing else
-        self.merge: Merge | None = None  # of its station, where that has several inputs
-        self.below: tuple[Merge, ...] = ()  # all that may be waiting for what is in it
+        self.merge: Merge[Queue] | None = None  # of its station, where that has several inputs
+        self.below: tuple[Merge[Queue], ...] = ()  # all that may be waiting for what is in it
         self.headed: float = NOTHING  # what may be taken of it, as last entered with segments of several queues
         self.counted: float = 0  # of its tuples, those that its segments' backlogs include already
         self.changed = False  # since the last decision; then it stands in `changes`, the ledger's list of all such

@@ -9,7 +9,7 @@ some queue, and what is still to come is younger than anything here.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from dsms.plan import Plan, Station
 
@@ -19,18 +19,29 @@ if TYPE_CHECKING:
 NOTHING = float("inf")  # the sequence number of the head of an empty queue: younger than any tuple
 
 
-class Merge:
+class Head(Protocol):
+    """An input as a merge sees it."""
+
+    oldest: float
+    port: int
+
+
+H = TypeVar("H", bound=Head)
+J = TypeVar("J", bound=Head)
+
+
+class Merge(Generic[H]):
     """The inputs of one station, and which of them it may take from."""
 
-    __slots__ = ("_above", "_bounds", "_ended", "queues")
+    __slots__ = ("_bounds", "_ended", "above", "queues")
 
-    def __init__(self, queues: Sequence[Queue], above: Sequence[Sequence[Queue]], bounds: bool) -> None:
+    def __init__(self, queues: Sequence[H], above: Sequence[Sequence[H]], bounds: bool) -> None:
         self.queues = queues
-        self._above = above  # by input: the queues that what comes in there has to pass before
+        self.above = above  # by input: the queues that what comes in there has to pass before
         self._bounds = bounds
         self._ended = False  # whether nothing will arrive any more
 
-    def head(self, queue: Queue) -> float:
+    def head(self, queue: H) -> float:
         """The sequence number of a queue's first tuple if that may be taken now, else of nothing."""
         first = queue.oldest
         if first == NOTHING:
@@ -43,26 +54,32 @@ class Merge:
                     return NOTHING
         return first
 
-    def next(self) -> Queue | None:
+    def next(self) -> H | None:
         """The input to take from now, if there is one."""
         return next((queue for queue in self.queues if self.head(queue) != NOTHING), None)
+
+    def like(self, queues: Sequence[J], above: Sequence[Sequence[J]]) -> Merge[J]:
+        """The same over what stands for its queues elsewhere."""
+        other = Merge(queues, above, self._bounds)
+        other.end(self._ended)
+        return other
 
     def end(self, ended: bool) -> None:
         """Whether an input that is empty will stay so."""
         self._ended = ended
 
-    def _least(self, queue: Queue) -> float:
+    def _least(self, queue: H) -> float:
         """The oldest that may still be taken from this input."""
         if queue.oldest != NOTHING:
             return queue.oldest
-        above = self._above[queue.port]
+        above = self.above[queue.port]
         if self._bounds:
             return min((upstream.oldest for upstream in above), default=NOTHING)
         finished = self._ended and all(upstream.oldest == NOTHING for upstream in above)
         return NOTHING if finished else -NOTHING
 
 
-def merges_of(plan: Plan, inputs: Sequence[tuple[Queue, ...]]) -> list[Merge]:
+def merges_of(plan: Plan, inputs: Sequence[tuple[Queue, ...]]) -> list[Merge[Queue]]:
     """The merges of a plan, every queue told which of them depend on it."""
     merges = []
     for station in plan.stations:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dsms.observers import Observer
+from dsms.operators.base import ROW_COST
 from dsms.plan import Plan, Station, Stream
 from dsms.runners.base import Step
 from dsms.segment import Segment
@@ -167,14 +168,18 @@ class Averages(Measured):
     def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
         super().__init__(plan, rates)
         self._weight = plan.settings.history
+        # Of these nothing was declared: what is measured first is worth more than what was supposed.
+        self._unknown = {station.index for station in plan.stations if station.operator.cost == ROW_COST}
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
-        w, runs = self._weight, dict[int, Count]()
+        runs = dict[int, Count]()
         for queue, taken, made, cost, *_ in steps:
             self.note(runs.setdefault(queue.station.index, Count()), taken, made, cost)
         for index, run in runs.items():
             known = self._estimates[index]
+            w = self._weight if index not in self._unknown else 0.0
+            self._unknown.discard(index)
             cost = w * known.cost + (1 - w) * run.busy / run.consumed
             self.learn(index, cost, w * known.selectivity + (1 - w) * run.produced / run.consumed)
         self._engine.remeasure([self._engine.plan.stations[index] for index in runs])

@@ -235,7 +235,7 @@ def test_a_cycle_through_two_queries_has_full_names_where_short_ones_are_not_uni
 def test_an_unknown_table_is_refused(refuse: Refuse) -> None:
     message = (
         "no key 'stream' here (did you mean 'streams'?); "
-        "there are ['adaptive', 'functions', 'qos', 'queries', 'relations', 'run', 'streams']"
+        "there are ['adaptive', 'functions', 'live', 'qos', 'queries', 'relations', 'run', 'streams']"
     )
     refuse("[stream.s]\n" + QUERY, "", message)
 

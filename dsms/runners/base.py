@@ -9,9 +9,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dsms import operators
 from dsms.batch import Batch
 from dsms.clock import Clock
+from dsms.errand import Errand
 from dsms.errors import DsmsError
 from dsms.goods import Goods
 from dsms.ledger import NOTHING, Ledger, Queue
+from dsms.parcel import Parcel
 from dsms.plan import Plan, Station
 from dsms.schedule import Chunk
 from dsms.segment import Segment, Share
@@ -32,6 +34,8 @@ class Runner(ABC):
 
     It moves the goods and, with them, the queues' ledger; what a step costs, and when, is the engine's to account.
     """
+
+    exact = True  # whether a step is one tuple, so that each has its own instant
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.ledger, self.clock = plan, ledger, clock
@@ -54,40 +58,26 @@ class Runner(ABC):
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
         """Take from the queue what one step takes, at most so many tuples, and pass on what comes of it."""
 
-    @abstractmethod
-    def followers(self, step: Step) -> int:
-        """How many steps each following queue needs for what this one has put into it."""
-
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         """Take at most this share through the segment, each tuple as far as it goes before the next is begun."""
-        start, after = segment.start(), segment.after
-        steps: list[Step] = []
-        started: set[int] = set()  # start-up is paid once a turn
-        at, limit, left = now, now + share.time * (1 + 1e-9), share.tuples
-        while True:
-            stack, most, first = [start], left, True
-            while stack:
-                queue = stack.pop()
-                if not first and queue.merge is not None and queue.merge.head(queue) == NOTHING:
-                    continue  # what has just come must wait for an older one at another input
-                startup = 0.0
-                if segment.startup and queue.station.index not in started:
-                    startup = queue.station.operator.startup
-                    started.add(queue.station.index)
-                step = self.work(queue, at, startup, most)
-                steps.append(step)
-                at += step[3]
-                if first:
-                    left -= 1 if self._fractional else step[1]  # a piece counts as one, whatever its size
-                    most, first = NOTHING, False
-                if step[2]:
-                    for following in after[queue.index]:
-                        stack += [following] * self.followers(step)
-            start = start if start.merge is None else start.merge.next() or start
-            if _head(start) == NOTHING or left <= 0 or at + segment.next_cost > limit:
-                return steps
+        way = _Way(self)
+        self._errand(segment, share, now).proceed(way)
+        return way.steps
 
-    def push(self, stream: int, batch: Batch, instant: float) -> float:
+    def _errand(self, segment: Segment, share: Share, now: float) -> Errand[Queue]:
+        return Errand(
+            segment.start(),
+            segment.after,
+            share,
+            now,
+            segment.next_cost,
+            startups(segment),
+            exact=self.exact,
+            declared=self.clock.meter() is None,
+            pieces=self._fractional,
+        )
+
+    def push(self, stream: int, batch: Batch | Parcel, instant: float) -> float:
         """Rows, or only time, have come from outside; answers their bytes."""
         raise TypeError(f"{type(self).__name__} runs abstract tuples: push a number of them, not a batch of rows")
 
@@ -137,5 +127,21 @@ class Runner(ABC):
         return
 
 
-def _head(queue: Queue) -> float:
-    return queue.oldest if queue.merge is None else queue.merge.head(queue)
+class _Way:
+    """All queues of a runner as the way that a turn takes: it never has to go elsewhere."""
+
+    def __init__(self, runner: Runner) -> None:
+        self._work, self.steps = runner.work, list[Step]()
+
+    def holds(self, stop: Queue) -> bool:
+        return True
+
+    def visit(self, stop: Queue, at: float, startup: float, most: float) -> tuple[float, float, float]:
+        step = self._work(stop, at, startup, most)
+        self.steps.append(step)
+        return step[1:4]
+
+
+def startups(segment: Segment) -> dict[Station, float]:
+    """What starting a station takes, by station, for those segments where it takes something."""
+    return {station: station.operator.startup for station in segment.stations} if segment.startup else {}

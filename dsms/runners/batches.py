@@ -5,18 +5,19 @@ from __future__ import annotations
 import copy
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from dsms.batch import Batch
 from dsms.clock import Clock
 from dsms.fates import identities
-from dsms.goods import Goods
+from dsms.goods import Goods, Outcome
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.operators import Operator
+from dsms.parcel import Parcel
 from dsms.plan import Plan, Station, surviving
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
@@ -28,11 +29,12 @@ np.empty(24 * 2**20, dtype=np.uint8)
 
 
 class BatchRunner(Runner):
-    """Runs any plan in this process, a batch a step; where costs are declared, a row a step, so that time is exact."""
+    """Runs any plan in this process, a batch a step; in virtual time, a row a step, so that each has its instant."""
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         super().__init__(plan, ledger, clock)
-        self._grain = 1 if clock.meter() is None else math.inf
+        self.exact, self._measured = clock.exact, clock.meter() is not None
+        self._grain = 1 if self.exact else math.inf
         self._expected: dict[int, Batch] = {}  # by number: the arrivals to come
         self._hosts: list[Any] = [self.host(self._goods(station)) for station in plan.stations]
 
@@ -43,16 +45,6 @@ class BatchRunner(Runner):
     def deliver(self, queue: Queue, batch: Any, since: float) -> None:
         """Put a batch into a queue."""
         self._hosts[queue.station.index].put(queue.port, batch, since)
-
-    def outcome(self, queue: Queue, startup: float, most: float) -> tuple[Any, Any]:
-        """Let a station work: what came of it, and the batch made."""
-        done: tuple[Any, Any] = self._hosts[queue.station.index].work(queue.port, startup, most)
-        return done
-
-    def fetched(self, batch: Any) -> Batch:
-        """A batch that a station has made, brought here."""
-        here: Batch = batch
-        return here
 
     def operator(self, station: Station) -> Operator:
         goods: Goods = self._hosts[station.index]
@@ -74,10 +66,10 @@ class BatchRunner(Runner):
         size = self.plan.streams[stream].size if self.plan.settings.fractional else row.memory()
         return self._spread(stream, replace(row, seq=seq, arrived=instant), size, instant)
 
-    def push(self, stream: int, batch: Batch, instant: float) -> float:
+    def push(self, stream: int, batch: Batch | Parcel, instant: float) -> float:
         return self._spread(stream, batch, batch.memory(), instant)
 
-    def _spread(self, stream: int, batch: Batch, size: float, instant: float) -> float:
+    def _spread(self, stream: int, batch: Batch | Parcel, size: float, instant: float) -> float:
         amount = len(batch) or 1  # time alone counts as one
         for queue in self.ledger.streams[stream].readers:
             self.deliver(queue, batch, instant)
@@ -85,15 +77,21 @@ class BatchRunner(Runner):
         return size
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
-        done, made = self.outcome(queue, startup, min(most, self._grain))
-        queue.take(done.taken, done.head)
+        done, made = self._hosts[queue.station.index].work(queue.port, startup, min(most, self._grain))
         if done.made:
             for reader in self.ledger.outlets[queue.station.index].readers:
                 self.deliver(reader, made, at + done.cost)
+        return self.entered(queue, done, made)
+
+    def entered(self, queue: Queue, done: Outcome, made: Batch | None) -> Step:
+        """Enter in the ledger what a station has done; if what it made is here, whoever takes results gets it."""
+        queue.take(done.taken, done.head)
+        if done.made:
+            for reader in self.ledger.outlets[queue.station.index].readers:
                 reader.put(done.made, done.seq)
-        gone = done.gone if len(done.gone) else NONE
-        if self.sink is not None and gone is not NONE:
-            self.sink(queue.station.query.name, self.fetched(made))
+        gone = cast("Sequence[float]", done.gone) if len(done.gone) else NONE
+        if self.sink is not None and gone is not NONE and made is not None:
+            self.sink(queue.station.query.name, made)
         for aside in done.asides:
             self.put_aside(queue.station.name, aside)
         if done.deadline is not None and queue.station.index in self.clocked:
@@ -104,7 +102,7 @@ class BatchRunner(Runner):
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         queue = segment.only
-        if queue is None or segment.startup or queue.merge is not None:
+        if queue is None or segment.startup or queue.merge is not None or not (self.exact or self._measured):
             return super().run(segment, share, now)
         # The same for a segment of one station, which most are.
         steps, at, left = list[Step](), now, share.tuples
@@ -116,9 +114,6 @@ class BatchRunner(Runner):
             left -= 1 if self._fractional else step[1]
             if queue.oldest == NOTHING or left <= 0 or at + segment.next_cost > limit:
                 return steps
-
-    def followers(self, step: Step) -> int:
-        return int(step[2]) if self._grain == 1 and not self.plan.settings.fractional else 1
 
     def waiting_since(self) -> float:
         return float(min((host.waiting_since() for host in self._hosts), default=NOTHING))

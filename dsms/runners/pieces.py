@@ -31,9 +31,6 @@ class PieceRunner(Runner):
             queue.put(1.0, seq)
         return buffer.size
 
-    def followers(self, step: Step) -> int:
-        return 1
-
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
         station, goods = queue.station, queue.goods
         operator = station.operator

@@ -153,9 +153,6 @@ class TupleRunner(Runner):
             queue.put(1, seq)
         return size
 
-    def followers(self, step: Step) -> int:
-        return int(step[2])
-
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
         line: Line = queue.goods
         tuples, fates = line.tuples, line.fates

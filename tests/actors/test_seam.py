@@ -6,10 +6,7 @@ import pytest
 
 import dsms
 from actors.runner import ActorRunner
-from actors.station import Station
 from dsms.batch import Batch
-from dsms.goods import Goods
-from dsms.operators import Abstract
 
 pytestmark = pytest.mark.ray
 
@@ -37,24 +34,15 @@ def test_the_actors_are_gone_after_the_run(ray_cluster, plans):
     hosts = []
 
     class Remembering(ActorRunner):
-        def host(self, goods):
-            hosts.append(super().host(goods))
-            return hosts[-1]
+        def close(self):
+            hosts.extend(self.fleet.hosts)
+            super().close()
 
     dsms.simulate(plans / "chain-example.toml", "fifo", runner=Remembering)
+    assert len(hosts) == 2
     for actor in hosts:
         with pytest.raises(ray_cluster.exceptions.RayActorError):
             ray_cluster.get(actor.waiting_since.remote())
-
-
-def test_the_plain_station_needs_no_cluster():
-    goods = Goods("o", Abstract(cost=2.0, selectivity=1.0, name="q.o"), 1, (1.0,), 1.0, sink=True)
-    station = Station(goods)
-    station.put(0, Batch.of(identity=[1, 2, 3], seq=[7, 8, 9], arrived=[0.0, 0.0, 1.0]), since=1.0)
-    outcome, made = station.work(0, startup=0.5, most=2)
-    assert (outcome.taken, outcome.made, outcome.cost, outcome.head) == (2, 2, 4.5, 9)
-    assert len(made) == 2
-    assert outcome.gone.tolist() == [0.0, 0.0]
 
 
 def test_queries_on_rows_give_the_same_results_on_actors(ray_cluster):

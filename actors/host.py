@@ -1,0 +1,238 @@
+"""A process that holds stations: their queues and their operators' state; it works when a grant comes by."""
+
+from __future__ import annotations
+
+import math
+import sys
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import ray
+
+from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
+from actors.messages import GOODS, TURNS, actor, answered, pickled, send, unpickled
+from dsms.batch import Batch
+from dsms.clock import cpu_time
+from dsms.errors import DsmsError
+from dsms.goods import Goods
+from dsms.parcel import Parcel
+
+PATIENCE = 30.0  # seconds that goods may take to come after the grant that is about them
+LARGE = 100_000  # bytes from which a batch for several hosts goes once through the object store
+Dues = Mapping[tuple[str, int], int]  # by queue: the batches that its producer has put out
+
+
+class Way(NamedTuple):
+    """Where what a station puts out goes."""
+
+    place: int
+    station: str
+    port: int
+
+
+@dataclass(eq=False)
+class Stand:
+    """One station here: its goods, who reads it, and how many batches have gone in and out."""
+
+    goods: Goods
+    query: str
+    made: int = 0
+    got: list[int] = field(default_factory=list)  # by port
+    ways: tuple[Way, ...] = ()
+
+
+class Host:
+    """Holds stations' goods. What comes from others is laid down by one thread, and taken up by the one that works."""
+
+    def __init__(self) -> None:
+        self.place = 0
+        self.outlet: Any = None
+        self.stands: dict[str, Stand] = {}
+        self._peers: Sequence[Any] = ()
+        self._home: Any = None
+        self._changed = threading.Condition()
+        self._parcels: dict[str, Batch] = {}  # by key: come, and not yet named by a grant
+        self._outputs: dict[tuple[str, int, int], Output] = {}  # come, and not yet in their queue
+
+    def join(self, place: int, peers: Sequence[Any], home: Any = None, outlet: Any = None) -> None:
+        """Who else there is: hosts by their place, the scheduler to whom turns go home, and who takes results."""
+        self.place, self._peers, self._home, self.outlet = place, peers, home, outlet
+
+    def open(self, stations: bytes, folder: str, measured: bool) -> None:
+        """Take stations in: `Stand`s, pickled."""
+        sys.path.insert(0, folder)  # user code is found beside its plan, as it was where the plan was read
+        try:
+            stands: list[Stand] = unpickled(stations)
+        finally:
+            sys.path.remove(folder)
+        for stand in stands:
+            stand.goods.measure(cpu_time if measured else None)
+            self.stands[stand.goods.name] = stand
+
+    def route(self, ways: Mapping[str, tuple[Way, ...]], queries: Mapping[str, str]) -> None:
+        """From now on what these stations put out goes there, and results are these queries'."""
+        for name, stand in self.stands.items():
+            stand.ways, stand.query = ways[name], queries[name]
+        # The first call to an actor takes half a second to find it: better now than in the first burst.
+        peers = {way.place for stand in self.stands.values() for way in stand.ways} - {self.place}
+        greeted = [send(self._peers[place].there, group=GOODS) for place in peers]
+        if self._home is not None:
+            greeted.append(send(self._home.there, group=TURNS))
+        if self.outlet is not None:
+            greeted.append(send(self.outlet.status))
+        answered(greeted)
+
+    def shut(self, stations: Iterable[str], arrivals: Sequence[Arrival], dues: Dues) -> bytes:
+        """Let stations go, once all that was on its way to them has come; answers them as `open` takes them."""
+        self._lay(arrivals)
+        gone = []
+        for name in stations:
+            gone.append(self._complete(name, dues))
+            del self.stands[name]
+        return pickled(gone)
+
+    def contents(self, arrivals: Sequence[Arrival], dues: Dues) -> dict[tuple[str, int], list[tuple[float, float]]]:
+        """By queue: the tuples and bytes of each batch in it."""
+        self._lay(arrivals)
+        complete = [self._complete(name, dues).goods for name in self.stands]
+        return {(goods.name, port): goods.contents(port) for goods in complete for port in range(goods.ports)}
+
+    def clear(self) -> None:
+        """Be as new."""
+        with self._changed:
+            self.stands, self._parcels, self._outputs = {}, {}, {}
+
+    def put(self, goods: Mapping[str, Batch]) -> None:
+        """Batches have come from outside, under keys that grants will name."""
+        with self._changed:
+            self._parcels.update(goods)
+            self._changed.notify_all()
+
+    def receive(self, outputs: Sequence[Output]) -> None:
+        """Batches have come from another host."""
+        with self._changed:
+            self._outputs.update(((one.station, one.port, one.number), one) for one in outputs)
+            self._changed.notify_all()
+
+    def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> Turn | None:
+        """Carry a turn on; answers what came of it unless that goes home from elsewhere."""
+        passed = bool(grant.did) and self._home is not None  # then nobody waits for this answer
+        try:
+            if outputs:
+                self.receive(outputs)
+            self._lay(grant.arrivals)
+            grant.arrivals = []
+            visiting = Visiting(self, grant)
+            onward = self._deliver(visiting.outputs, grant.errand.proceed(visiting), grant)
+        except Exception as error:
+            if not passed:
+                raise
+            send(self._home.done, error, group=TURNS)
+            return None
+        if onward is not None and self._home is not None:
+            send(self._peers[onward.place].grant, onward.grant, onward.outputs)
+            return None
+        if passed:
+            send(self._home.done, Turn(grant.did), group=TURNS)
+            return None
+        return Turn([], onward) if onward is not None else Turn(grant.did)
+
+    def there(self) -> bool:
+        """Whether it is."""
+        return True
+
+    def waiting_since(self) -> float:
+        return min((stand.goods.waiting_since() for stand in self.stands.values()), default=math.inf)
+
+    def _deliver(self, made: dict[int, list[Output]], following: Mark | None, grant: Grant) -> Onward | None:
+        """Send what was made to where it goes; what the turn goes on with travels with it."""
+        onward = None if following is None else Onward(following.place, grant, made.pop(following.place, []))
+        for place, outputs in made.items():
+            send(self._peers[place].receive, outputs, group=GOODS)
+        return onward
+
+    def _lay(self, arrivals: Sequence[Arrival]) -> None:
+        """Put into the queues what has come by streams, in the order that the scheduler has given it."""
+        for batch, queues, since in arrivals:
+            here = self._fetched(batch) if isinstance(batch, Parcel) else batch
+            for station, port in queues:
+                self.stands[station].goods.put(port, here, since)
+
+    def _fetched(self, parcel: Parcel) -> Batch:
+        """The rows of a parcel, with what the scheduler has stamped on it."""
+        batch: Batch = self._awaited(self._parcels, parcel.key, f"the rows of {parcel.key!r}")
+        stamped = replace(batch, seq=parcel.seq, arrived=batch.arrived if parcel.due else parcel.arrived)
+        return stamped if parcel.upto is None else replace(stamped, ts=parcel.ts, upto=parcel.upto)
+
+    def _complete(self, station: str, dues: Dues) -> Stand:
+        stand = self.stands[station]
+        for port in range(stand.goods.ports):
+            self.fill(stand, port, dues.get((station, port), 0))
+        return stand
+
+    def fill(self, stand: Stand, port: int, due: int) -> None:
+        """Put into a queue all that its producer has put out by now, waiting for what is still under way."""
+        name = stand.goods.name
+        while stand.got[port] < due:
+            number = stand.got[port] + 1
+            output = self._awaited(self._outputs, (name, port, number), f"batch {number} for input {port} of {name!r}")
+            batch = output.batch if isinstance(output.batch, Batch) else ray.get(output.batch)
+            stand.goods.put(port, batch, output.since)
+            stand.got[port] = number
+
+    def _awaited(self, come: dict[Any, Any], key: Any, what: str) -> Any:
+        with self._changed:
+            if not self._changed.wait_for(lambda: key in come, PATIENCE):
+                raise DsmsError(f"{what} did not come within {PATIENCE:g} s: whoever was to send it is gone")
+            return come.pop(key)
+
+
+class Visiting:
+    """One host as the place where a turn is carried on."""
+
+    def __init__(self, host: Host, grant: Grant) -> None:
+        self._host, self._grant = host, grant
+        self.outputs: dict[int, list[Output]] = {}  # by host: what was made for it
+
+    def holds(self, stop: Mark) -> bool:
+        return stop.place == self._host.place
+
+    def visit(self, stop: Mark, at: float, startup: float, most: float) -> tuple[float, float, float]:
+        stand = self._host.stands[stop.station]
+        self._host.fill(stand, stop.port, stop.due)
+        outcome, made = stand.goods.work(stop.port, startup, most)
+        stop.oldest = outcome.head
+        if outcome.made:
+            self._pass_on(stand, made, at + outcome.cost)
+            for reader in stop.feeds:
+                reader.due += 1
+                reader.oldest = min(reader.oldest, outcome.seq)
+        left, bring = len(outcome.gone) > 0, self._grant.bring
+        if left and not bring:
+            self._put_out(stand.query, made)
+        self._grant.did.append(Did(stop.index, outcome, made if left and bring else None))
+        return outcome.taken, outcome.made, outcome.cost
+
+    def _pass_on(self, stand: Stand, made: Batch, since: float) -> None:
+        """Into the queues of those who read it: here at once, elsewhere with all that goes there."""
+        stand.made += 1
+        away = {way.place for way in stand.ways} - {self._host.place}
+        sent: Any = ray.put(made) if len(away) > 1 and made.memory() > LARGE else made
+        for place, station, port in stand.ways:
+            if place == self._host.place:
+                reader = self._host.stands[station]
+                reader.goods.put(port, made, since)
+                reader.got[port] = stand.made
+            else:
+                self.outputs.setdefault(place, []).append(Output(station, port, stand.made, sent, since))
+
+    def _put_out(self, query: str, made: Batch) -> None:
+        """Results go to whoever takes them, numbered without gaps."""
+        number = self._grant.results[query] = self._grant.results.get(query, 0) + 1
+        if self._host.outlet is not None:
+            send(self._host.outlet.take, query, number, made)
+
+
+HostActor = actor(Host, GOODS)

@@ -1,0 +1,45 @@
+"""How actors are spoken to: which of an actor's threads takes a call, and plain objects where there is no Ray."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ray
+from ray import cloudpickle
+
+GOODS = "goods"  # of a host: batches come in while it works
+TURNS = "turns"  # of a scheduler: turns come home while its loop waits for them
+ARRIVALS = "arrivals"  # of a scheduler: rows are announced
+CONTROL = "control"  # of a scheduler: whoever steers it
+
+
+def send(method: Any, *arguments: Any, group: str | None = None) -> Any:
+    """Call a method of an actor, or of a plain object in its place; answers what the call will have come to."""
+    if not hasattr(method, "remote"):
+        return method(*arguments)
+    return (method if group is None else method.options(concurrency_group=group)).remote(*arguments)
+
+
+def answered(calls: Any) -> Any:
+    """What a call, or each of a list of them, has come to."""
+    if isinstance(calls, list):
+        return [answered(call) for call in calls]
+    return ray.get(calls) if isinstance(calls, ray.ObjectRef) else calls
+
+
+def pickled(value: Any) -> bytes:
+    """A value with the code it needs, where that is not in a module that others can import."""
+    dumps: Any = cloudpickle.dumps
+    return bytes(dumps(value))
+
+
+def unpickled(data: bytes) -> Any:
+    """The value again, and writeable: what Ray brings as it is cannot be written to."""
+    loads: Any = cloudpickle.loads
+    return loads(data)
+
+
+def actor(plain: type[Any], *groups: str, **threads: int) -> Any:
+    """A class as an actor that takes none of Ray's CPUs: the one simulated CPU is what schedulers grant."""
+    options: Any = {"num_cpus": 0, "concurrency_groups": dict.fromkeys(groups, 1) | threads}
+    return ray.remote(**options)(plain)

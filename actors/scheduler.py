@@ -1,0 +1,162 @@
+"""A domain as an actor: it decides, and sends grants to the hosts where stations are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from actors.fleet import Fleet
+from actors.grant import Turn
+from actors.messages import ARRIVALS, CONTROL, TURNS, actor, pickled, unpickled
+from actors.runner import ActorRunner
+from dsms.collecting import rarely_collecting
+from dsms.errors import DsmsError
+from dsms.files import DeadLetters
+from dsms.live.domain import Domain, measured
+from dsms.live.roster import Roster
+from dsms.live.setup import Setup
+from dsms.observers import Observer
+from dsms.parcel import Parcel
+from dsms.plan import Plan
+from dsms.trace import Trace
+
+
+class Scheduler:
+    """One domain's engine behind messages, and nothing else."""
+
+    def __init__(
+        self,
+        name: str,
+        table: Mapping[str, Any],
+        folder: str,
+        file: str,
+        queries: Collection[str] | None,
+        setup: Setup,
+        epoch: float,
+        trace: str | None = None,
+    ) -> None:
+        self._name, self._setup, self._epoch, self._trace = name, setup, epoch, trace
+        self._roster = Roster(measured(table, setup), Path(folder), file, queries)
+        self._letters = DeadLetters(Path(folder) / f"{Path(file or 'plan').stem}.{name}.dead.jsonl")
+        self._fleet: Fleet | None = None
+        self._domain: Domain | None = None
+
+    def open(self, hosts: Sequence[Any], outlet: Any = None, home: Any = None) -> None:
+        """Bring the stations to their hosts and begin."""
+        rarely_collecting().__enter__()  # for as long as the process lives
+        self._fleet = Fleet(hosts, home or _myself(), outlet)
+        observers: list[Observer] = []
+        if self._trace is not None:
+            observers.append(Trace(Path(self._trace).open("w", encoding="utf-8", buffering=1)))
+        self._letters.begin()
+        self._domain = Domain(
+            self._name,
+            self._roster,
+            self._setup,
+            epoch=self._epoch,
+            runner=partial(ActorRunner, fleet=self._fleet),
+            observers=observers,
+            aside=self._letters.aside,
+        )
+        self._domain.start()
+
+    def done(self, turn: Turn | Exception) -> None:
+        """A turn that passed through several hosts has come home."""
+        if self._fleet is not None:
+            self._fleet.done(turn)
+
+    def there(self) -> bool:
+        """Whether it is."""
+        return True
+
+    def arrived(self, parcels: Sequence[tuple[str, Parcel]]) -> float:
+        """Rows are at the hosts that read them, under these keys; answers, when admitted, how many are held."""
+        return self._at_work.arrived(parcels)
+
+    def advance(self, stream: str, upto: int) -> None:
+        self._at_work.advance(stream, upto)
+
+    def end(self) -> None:
+        self._at_work.end()
+
+    def swap(self, policy: str, reason: str) -> dict[str, Any]:
+        return self._at_work.swap(policy, reason)
+
+    def require(self, qos: str) -> None:
+        self._at_work.require(qos)
+
+    def weigh(self, query: str, weight: float) -> None:
+        self._at_work.weigh(query, weight)
+
+    def pause(self) -> None:
+        self._at_work.pause()
+
+    def resume(self) -> None:
+        self._at_work.resume()
+
+    def why(self, count: int) -> list[dict[str, Any]]:
+        return self._at_work.why(count)
+
+    def status(self) -> dict[str, Any]:
+        """The domain's, and where its stations are."""
+        told = self._at_work.status()
+        places = self._runner.places
+        for station in told["stations"]:
+            station["actor"] = places[station["name"]]
+        return {**told, "node": ray.util.get_node_ip_address() if ray.is_initialized() else "here"}
+
+    def add(self, table: Mapping[str, Any]) -> list[str]:
+        return self._at_work.add(table)
+
+    def remove(self, query: str) -> None:
+        self._at_work.remove(query)
+
+    def release(self, queries: Collection[str]) -> bytes:
+        return pickled(self._at_work.release(queries))
+
+    def adopt(self, inventory: bytes, table: Mapping[str, Any]) -> None:
+        self._at_work.adopt(table, unpickled(inventory))
+
+    def table(self) -> dict[str, Any]:
+        """The queries that are here, as a plan file would say them."""
+        return self._at_work.roster.table
+
+    def routes(self) -> dict[str, list[int]]:
+        """By stream: the places of the hosts that read it."""
+        domain = self._at_work
+
+        def readers(plan: Plan) -> dict[str, list[int]]:
+            places = self._runner.places
+            return {s.name: sorted({places[reader.name] for reader in s.consumers}) for s in plan.streams}
+
+        return domain.ask(lambda: readers(domain.engine.plan)).result()
+
+    def close(self) -> None:
+        """End; what is queued is let go."""
+        if self._domain is not None:
+            self._domain.close()
+        self._letters.close()
+
+    @property
+    def _at_work(self) -> Domain:
+        if self._domain is None:
+            raise DsmsError(f"domain {self._name!r} has not been opened yet")
+        return self._domain
+
+    @property
+    def _runner(self) -> ActorRunner:
+        runner = self._at_work.engine.runner
+        assert isinstance(runner, ActorRunner)
+        return runner
+
+
+def _myself() -> Any:
+    """The handle by which others call this actor; None where it is none."""
+    return ray.get_runtime_context().current_actor if ray.is_initialized() else None
+
+
+SchedulerActor = actor(Scheduler, TURNS, **{ARRIVALS: 4, CONTROL: 4})

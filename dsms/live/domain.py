@@ -1,0 +1,236 @@
+"""One CPU budget at work: an engine in a thread of its own, and an inbox that is attended to between two turns."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from dsms.batch import Batch
+from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, stopwatch
+from dsms.engine import Engine, RunnerFactory
+from dsms.errors import DsmsError
+from dsms.live.handover import Inventory, released, succeeded
+from dsms.live.roster import Roster
+from dsms.live.setup import Setup
+from dsms.live.watch import Watch
+from dsms.observers import Observer
+from dsms.parcel import Parcel
+from dsms.policies.registry import policy_named
+from dsms.progress import earliest
+from dsms.qos import Qos
+from dsms.runners.base import Aside, Sink
+
+log = logging.getLogger("dsms")
+T = TypeVar("T")
+
+
+class Domain:
+    """Runs the queries of a roster until it is closed; whatever is asked of it is done between two turns.
+
+    Between two turns nothing runs, so whoever is let in there finds everything consistent: queues, state, results.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        roster: Roster,
+        setup: Setup,
+        *,
+        epoch: float | None = None,
+        runner: RunnerFactory | None = None,
+        observers: Sequence[Observer] = (),
+        sink: Sink | None = None,
+        aside: Aside | None = None,
+    ) -> None:
+        self.name, self.roster, self._setup = name, roster, setup
+        self._inbox: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
+        self._stirred = threading.Condition()
+        self._closing = False
+        self.state, self.error = "running", None
+        self._observers = tuple(observers)
+        self.watch = Watch(roster.plan)
+        self.engine = Engine(
+            roster.plan,
+            policy_named(setup.policy),
+            clock=clock_of(setup, epoch, self._nap),
+            runner=runner,
+            observers=(*self.watch.observers, *self._observers),
+            sink=sink,
+            aside=aside,
+        )
+        self.watch.began(setup.policy, "first", 0.0)
+        self._thread = threading.Thread(target=self._run, name=f"domain {name}", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def ask(self, job: Callable[[], T]) -> Future[T]:
+        """Have something done between two turns."""
+        future: Future[T] = Future()
+        with self._stirred:
+            if self._closing:
+                raise DsmsError(f"domain {self.name!r} is closed")
+            self._inbox.append((job, future))
+            self._stirred.notify()
+        return future
+
+    def arrived(self, goods: Sequence[tuple[str, Batch | Parcel]]) -> float:
+        """Rows have come: admit them at the next instant between two turns; answers how many are held then."""
+
+        def admit() -> float:
+            if self.error is not None:
+                raise DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
+            for stream, batch in goods:
+                self.engine.push(stream, batch)
+            return self.engine.ledger.held
+
+        return self.ask(admit).result()
+
+    def advance(self, stream: str, upto: int) -> None:
+        """No older rows come by a stream."""
+        self.ask(lambda: self.engine.advance(stream, upto)).result()
+
+    def end(self) -> None:
+        """No rows come any more."""
+        self.ask(lambda: self.engine.end()).result()
+
+    def swap(self, policy: str, reason: str) -> dict[str, Any]:
+        """Let another policy decide from the next turn on; the time it took is from being asked to being in charge."""
+        asked, following = stopwatch(), policy_named(policy)
+
+        def change() -> dict[str, Any]:
+            before = self.watch.policy
+            self.engine.swap(following)
+            seconds = stopwatch() - asked
+            self.watch.began(policy, reason, seconds)
+            return {"domain": self.name, "before": before, "after": policy, "seconds": seconds}
+
+        return self.ask(change).result()
+
+    def require(self, qos: str) -> None:
+        """Let this be what is wanted of the queries."""
+        wanted = Qos.of(qos)
+        self.ask(lambda: self.engine.require(wanted)).result()
+
+    def weigh(self, query: str, weight: float) -> None:
+        """Let a query count so much."""
+        self.ask(lambda: self.engine.weigh(query, weight)).result()
+
+    def pause(self) -> None:
+        """Give no turns; what comes is still admitted."""
+        self.ask(lambda: self._turn_to("running", "paused")).result()
+
+    def resume(self) -> None:
+        """Give turns again."""
+        self.ask(lambda: self._turn_to("paused", "running")).result()
+
+    def status(self) -> dict[str, Any]:
+        """How things stand, as plain data."""
+        told = self.ask(lambda: self.watch.status(self.engine)).result()
+        setup = {"clock": self._setup.clock, "budget": self._setup.budget}
+        return {"domain": self.name, "state": self.state, "error": self.error, **setup, **told}
+
+    def why(self, count: int) -> list[dict[str, Any]]:
+        """The last decisions."""
+        return self.ask(lambda: self.watch.why(count)).result()
+
+    def add(self, table: Mapping[str, Any]) -> list[str]:
+        """Take queries in while the others go on; answers their names."""
+        before = {query.name for query in self.roster.plan.queries}
+        roster = self.roster.adding(table)
+        self.ask(lambda: self._become(roster)).result()
+        return [query.name for query in roster.plan.queries if query.name not in before]
+
+    def remove(self, query: str) -> None:
+        """Let a query go, with what is queued for it alone."""
+        roster = self.roster.removing(query)
+        self.ask(lambda: self._become(roster)).result()
+
+    def release(self, queries: Collection[str]) -> Inventory:
+        """Let queries go to another domain, with all that is theirs."""
+        roster = self.roster
+        for query in reversed([query.name for query in roster.plan.queries if query.name in queries]):
+            roster = roster.removing(query)
+
+        def leave() -> Inventory:
+            inventory = released(self.engine, queries)
+            self._become(roster)
+            return inventory
+
+        return self.ask(leave).result()
+
+    def adopt(self, table: Mapping[str, Any], inventory: Inventory) -> None:
+        """Take queries in from another domain, where they left off there."""
+        roster = self.roster.adding(table)
+        self.ask(lambda: self._become(roster, inventory)).result()
+
+    def close(self) -> None:
+        """End after the present turn; what is still asked is done before."""
+        with self._stirred:
+            self._closing = True
+            self._stirred.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+        self.engine.finish(self.engine.clock.now())
+
+    def _run(self) -> None:
+        while not self._closing:
+            self._attend()
+            try:
+                working = self.state == "running" and self.engine.step()
+            except Exception as error:
+                log.exception("domain %s has failed", self.name)
+                self.state, self.error = "failed", f"{type(error).__name__}: {error}"
+                working = False
+            if not working:
+                self._rest()
+        self._attend()
+
+    def _attend(self) -> None:
+        """Do what is asked, in the order it was."""
+        while self._inbox:
+            job, future = self._inbox.popleft()
+            try:
+                future.set_result(job())
+            except Exception as error:
+                future.set_exception(error)
+
+    def _rest(self) -> None:
+        """Wait until something is asked, or a window closes that somebody waits for."""
+        due = math.inf if self.state != "running" or self.engine.clock.exact else earliest(self.engine.runner.deadlines)
+        self._nap(due - self.engine.clock.now())
+
+    def _nap(self, seconds: float) -> None:
+        with self._stirred:
+            self._stirred.wait_for(lambda: self._inbox or self._closing, None if math.isinf(seconds) else seconds)
+
+    def _turn_to(self, before: str, after: str) -> None:
+        if self.state != before:
+            raise DsmsError(f"domain {self.name!r} is {self.state}: only what is {before} can be {after}")
+        self.state = after
+
+    def _become(self, roster: Roster, inventory: Inventory | None = None) -> None:
+        """Go on with other queries; what is wrong with them is found out before anything has changed."""
+        watch = self.watch.carried(roster.plan)
+        observers = (*watch.observers, *self._observers)
+        self.engine = succeeded(self.engine, roster.plan, observers, inventory)
+        self.roster, self.watch = roster, watch
+
+
+def clock_of(setup: Setup, epoch: float | None, sleep: Callable[[float], object]) -> Clock:
+    """The clock that a setup asks for."""
+    if setup.clock == "virtual":
+        return VirtualClock()
+    return PacedClock(epoch, sleep, budget=setup.budget) if setup.clock == "paced" else WallClock(epoch, sleep)
+
+
+def measured(table: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
+    """A plan's table for a live system: where costs are measured, policies go by that, unless told otherwise."""
+    run = {"statistics": "average", **table.get("run", {})} if setup.clock == "wall" else table.get("run", {})
+    return {**table, "run": run}
