@@ -59,9 +59,9 @@ class Rates(Observer):
         self._since = dict.fromkeys([*self._names, *(station.name for station in plan.stations)], math.inf)
         self._begun = math.inf
         self.rows = dict.fromkeys(self._names, 0)  # from the beginning
-        self._slots: deque[Slot] = deque([Slot(0)], maxlen=SLOTS)
+        self._slots: dict[int, Slot] = {}  # by the second they begin at
         self._held = Sums(["held"])  # time in which something was
-        self._ends = -math.inf  # of the last slot
+        self._begins = self._ends = -math.inf  # of the slot that runs
         # Where tuples may have to wait for others: turns since the journal was read, their starts and how many steps.
         self._turns: deque[tuple[float, int]] = deque(maxlen=2 * FOLD)
 
@@ -85,7 +85,7 @@ class Rates(Observer):
             self._turns.append((start, len(steps)))
         for step in steps:
             end = start + step[3] * self._pace
-            if end >= self._ends:
+            if end >= self._ends or start < self._begins:
                 self._across(start, end, step)
             else:
                 done = self._stations.get(step[0].station.name)
@@ -142,13 +142,13 @@ class Rates(Observer):
         after = Rates(plan)
         after._engine, after._last, after._begun = self._engine, self._last, self._begun
         after._pace, after._real, after._merges = self._pace, self._real, self._merges
-        after._slots, after._ends, after._held = self._slots, self._ends, self._held
+        after._slots, after._held = self._slots, self._held
         after._since = {name: self._since.get(name, since) for name, since in after._since.items()}
         after.rows = {name: self.rows.get(name, 0) for name in after.rows}
         return after
 
     def _recent(self, now: float) -> list[Slot]:
-        return [slot for slot in self._slots if slot.number >= math.floor(now) - WHOLE]
+        return [slot for slot in self._slots.values() if slot.number >= math.floor(now) - WHOLE]
 
     def _watched(self, name: str, now: float) -> float:
         return now - max(self._since[name], math.floor(now) - WHOLE)
@@ -156,20 +156,25 @@ class Rates(Observer):
     def _roll(self, now: float) -> None:
         """Go on to the slot of this instant."""
         number = math.floor(now)
-        if number != self._slots[-1].number:
-            self._slots.append(Slot(number))
-        self._slot, self._ends = self._slots[-1], number + 1.0
-        self._stations = self._slot.stations
+        self._slot = self._at(number)
+        self._begins, self._ends, self._stations = number, number + 1, self._slot.stations
+
+    def _at(self, number: int) -> Slot:
+        slot = self._slots.get(number)
+        if slot is None:
+            slot = self._slots[number] = Slot(number)
+            if len(self._slots) > 2 * SLOTS:
+                self._slots = {n: kept for n, kept in self._slots.items() if n >= number - WHOLE}
+        return slot
 
     def _across(self, start: float, end: float, step: Step) -> None:
-        """A step ended in another slot than the last: each has its part of the time, the last what came of it."""
-        name = step[0].station.name
-        self._slot.add(name, 0, 0, max(0.0, self._ends - start))
-        for number in range(max(math.floor(end) - WHOLE, math.floor(start), self._slot.number + 1), math.floor(end)):
-            self._roll(number)
-            self._slot.add(name, 0, 0, self._ends - max(start, number))
-        self._roll(end)
-        self._slot.add(name, step[1], step[2], end - max(start, self._slot.number))
+        """A step that was not in one slot, or not in the last: each has its part of the time, one what came of it."""
+        name, last = step[0].station.name, math.floor(end)
+        for number in range(max(math.floor(start), last - WHOLE), last):
+            self._at(number).add(name, 0, 0, number + 1 - max(start, number))
+        if end >= self._ends:
+            self._roll(end)
+        self._at(last).add(name, step[1], step[2], end - max(start, last))
 
 
 def _in_turns(instants: Floats, turns: Sequence[tuple[float, int]]) -> NDArray[np.bool_]:
