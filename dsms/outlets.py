@@ -64,8 +64,7 @@ class Outlets:
     def _known(self, query: Query, batch: Batch) -> Batch:
         """Rows of operators of the user's: the first batch says what columns there are."""
         if query.name not in self._sinks:
-            names = [name for name in batch.columns if not name.endswith(NULLS)]
-            schema = Schema.of({name: type_like(batch.columns[name].dtype) for name in names})
+            schema = schema_like(batch)
             self._open(query, schema, appends(query))
             self._schemas[query.name] = schema
         return conformed(batch, self._schemas[query.name], query.name)
@@ -90,6 +89,12 @@ class Outlets:
                     where = f"queries.{query.name}.sink"
                     raise PlanError(f"{str(path)!r} is what {who}: a file of its own is wanted", where, self._plan.name)
                 taken[path] = f"query {query.name!r} writes"
+
+
+def schema_like(batch: Batch) -> Schema:
+    """The columns that rows have, where nothing else says so."""
+    names = [name for name in batch.columns if not name.endswith(NULLS)]
+    return Schema.of({name: type_like(batch.columns[name].dtype) for name in names})
 
 
 def _to_stdout(query: Query) -> bool:
