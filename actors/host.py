@@ -14,7 +14,7 @@ import ray
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
 from actors.messages import GOODS, TURNS, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch
-from dsms.clock import cpu_time
+from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
 from dsms.goods import Goods
 from dsms.parcel import Parcel
@@ -119,13 +119,16 @@ class Host:
     def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> Turn | None:
         """Carry a turn on; answers what came of it unless that goes home from elsewhere."""
         passed = bool(grant.did) and self._home is not None  # then nobody waits for this answer
+        begun = stopwatch()
         try:
             if outputs:
                 self.receive(outputs)
             self._lay(grant.arrivals)
             grant.arrivals = []
             visiting = Visiting(self, grant)
-            onward = self._deliver(visiting.outputs, grant.errand.proceed(visiting), grant)
+            following = grant.errand.proceed(visiting)
+            grant.seconds += stopwatch() - begun
+            onward = self._deliver(visiting.outputs, following, grant)
         except Exception as error:
             if not passed:
                 raise
@@ -135,9 +138,9 @@ class Host:
             send(self._peers[onward.place].grant, onward.grant, onward.outputs)
             return None
         if passed:
-            send(self._home.done, Turn(grant.did), group=TURNS)
+            send(self._home.done, Turn(grant.did, grant.seconds), group=TURNS)
             return None
-        return Turn([], onward) if onward is not None else Turn(grant.did)
+        return Turn(grant.did if onward is None else [], grant.seconds, onward)
 
     def there(self) -> bool:
         """Whether it is."""

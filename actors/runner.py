@@ -49,6 +49,7 @@ class ActorRunner(BatchRunner):
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             ray.init(**LOCAL)
         self.fleet = fleet or Fleet.of(min(len(plan.stations), ACTORS))
+        self.occupied = 0.0
         self._arrivals: dict[int, list[Arrival]] = {}
         self._made: Counter[str] = Counter()  # by station: batches it has put out
         self.results: Counter[str] = Counter()  # by query: batches of results
@@ -114,7 +115,9 @@ class ActorRunner(BatchRunner):
         place = marks[start.index].place
         results = {name: self.results[name] for name in {self.ledger.queues[i].station.query.name for i in marks}}
         grant = Grant(errand, self._arrivals.pop(place, []), results, bring=self.sink is not None)
-        return [self._told(*did) for did in self.fleet.carry(place, grant)]
+        turn = self.fleet.carry(place, grant)
+        self.occupied += turn.seconds
+        return [self._told(*did) for did in turn.did]
 
     def _told(self, index: int, done: Outcome, made: Batch | None) -> Step:
         """A step that was taken elsewhere."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -94,6 +95,13 @@ class Goods:
         if operator.asides:
             asides, operator.asides = tuple(operator.asides), []
         return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone, asides, due), made
+
+    def handed_on(self, meter: Callable[[], float | None] | None = None) -> Goods:
+        """The same goods for another process, or come from one: the queues and the state, and who tells the time."""
+        handed = copy.copy(self)
+        handed.operator = copy.copy(self.operator)
+        handed.measure(meter)
+        return handed
 
     def waiting_since(self) -> float:
         return min((queue[0][1] for queue in self._queues if queue), default=NOTHING)

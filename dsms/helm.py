@@ -108,7 +108,7 @@ class Helm:
             self.recut()
 
     def _weigh(self, segments: Sequence[Segment]) -> None:
-        largest = max(self.weights.values())  # counts as 1
+        largest = max(self.weights.values(), default=1.0)  # counts as 1
         for segment in segments:
             segment.weight = max(self.weights[station.query.name] for station in segment.stations) / largest
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from dsms.merging import NOTHING, Merge, merges_of
 from dsms.plan import Plan, Station, Stream
 from dsms.segment import Segment
 
-__all__ = ["NOTHING", "Buffer", "FractionalBuffer", "Ledger", "Queue", "SharedBuffer"]
+__all__ = ["NOTHING", "Backlog", "Buffer", "FractionalBuffer", "Ledger", "Queue", "SharedBuffer"]
 
 
 class Queue:
@@ -61,6 +61,14 @@ class Queue:
             self.changes.append(self)
 
 
+class Backlog(NamedTuple):
+    """What a queue held elsewhere."""
+
+    tuples: float
+    oldest: float  # sequence number of its head
+    size: float  # bytes
+
+
 class Buffer:
     """What a producer has put out, a copy for each reader: gone once that reader has taken it."""
 
@@ -76,20 +84,27 @@ class Buffer:
         """What leaves memory, in tuples and bytes, when a reader has taken this much."""
         return taken, taken_bytes
 
+    def restore(self, sizes: Sequence[float]) -> tuple[float, float]:
+        """Go on with what the readers' queues hold, so many bytes each; answers what is in memory."""
+        return sum(queue.count for queue in self.readers), sum(sizes)
+
 
 class SharedBuffer(Buffer):
     """One copy for several readers, each with its own read pointer: a tuple goes when the last has read it."""
 
-    __slots__ = ("_behind", "_marks", "_weights")
+    __slots__ = ("_behind", "_marks", "_owed", "_weights")
 
     def __init__(self, readers: tuple[Queue, ...], size: float) -> None:
         super().__init__(readers, size, shared=True)
         self._behind: dict[float, int] = {0: len(readers)}  # pointer -> readers there
         self._weights: dict[float, float] = {0: 0.0}  # pointer -> bytes up to it
         self._marks: list[float] = [0]  # a heap of these pointers: what is below the lowest has left memory
+        self._owed: dict[int, float] = {}  # by reader: bytes by which its queue is not what others have at its pointer
 
     def release(self, queue: Queue, taken: float, taken_bytes: float) -> tuple[float, float]:
         behind, weights, marks = self._behind, self._weights, self._marks
+        if self._owed:
+            taken_bytes += self._owed.pop(queue.index, 0.0)
         position = queue.read
         queue.read = moved = position + taken
         if moved in behind:
@@ -107,6 +122,20 @@ class SharedBuffer(Buffer):
             del behind[passed], weights[passed]
         return marks[0] - position, weights[marks[0]] - before
 
+    def restore(self, sizes: Sequence[float]) -> tuple[float, float]:
+        # Each reader has the last so many of what was put in. One that comes from elsewhere has got them there, perhaps
+        # in other pieces: then it owes, or is owed, what its bytes differ by.
+        end, most = max(queue.count for queue in self.readers), max(sizes)
+        self._behind, self._weights = {}, {}
+        for queue, size in zip(self.readers, sizes, strict=True):
+            queue.read = end - queue.count
+            self._behind[queue.read] = self._behind.get(queue.read, 0) + 1
+            weight = self._weights.setdefault(queue.read, most - size)
+            if most - weight != size:
+                self._owed[queue.index] = most - weight - size
+        self._marks = sorted(self._behind)
+        return end - self._marks[0], most - self._weights[self._marks[0]]
+
 
 class FractionalBuffer(Buffer):
     """A shared buffer of fractional tuples, whose read pointers no two readers have exactly alike."""
@@ -121,6 +150,12 @@ class FractionalBuffer(Buffer):
         queue.read += taken
         freed = min(reader.read for reader in self.readers) - low
         return freed, freed * self.size
+
+    def restore(self, sizes: Sequence[float]) -> tuple[float, float]:
+        held = max(queue.count for queue in self.readers)
+        for queue in self.readers:
+            queue.read = held - queue.count
+        return held, held * self.size
 
 
 class Ledger:
@@ -156,6 +191,19 @@ class Ledger:
             queue.outlet = self.outlets[queue.station.index]
             queue.copies = queue.outlet.copies
             queue.plain = self.size is not None and plan.settings.in_service and type(queue.buffer) is Buffer
+
+    def restore(self, backlogs: Mapping[tuple[str, int], Backlog]) -> None:
+        """Go on with what queues, by station and port, held elsewhere."""
+        sizes = [0.0] * len(self.queues)
+        for queue in self.queues:
+            backlog = backlogs.get((queue.station.name, queue.port))
+            if backlog is not None:
+                queue.count, queue.oldest, sizes[queue.index] = backlog
+        for buffer in (*self.streams, *self.outlets):
+            if buffer.readers:
+                held, held_bytes = buffer.restore([sizes[queue.index] for queue in buffer.readers])
+                self.held += held
+                self.held_bytes += held_bytes
 
     def bind(self, segments: Sequence[Segment]) -> None:
         """Let these segments be the ones whose backlog is kept."""

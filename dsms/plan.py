@@ -99,8 +99,8 @@ class Plan:
 
     @property
     def abstract(self) -> bool:
-        """Whether no operator works on real rows."""
-        return all(isinstance(station.operator, Abstract) for station in self.stations)
+        """Whether there are operators and none works on real rows."""
+        return bool(self.stations) and all(isinstance(station.operator, Abstract) for station in self.stations)
 
     def station(self, name: str) -> Station:
         """The station of this name, short or qualified."""
@@ -146,6 +146,12 @@ class Plan:
     def by_tree(self) -> list[Segment]:
         """One segment for all that is behind a reader of a stream; those whose ways meet are one."""
         return [Segment(tuple(members)) for members in self.components(streams=False)]
+
+
+def surviving(before: Plan, after: Plan) -> dict[str, Station]:
+    """By name, the stations of a plan that are in one that follows on it: they themselves, not others so called."""
+    operators = {station.name: station.operator for station in after.stations}
+    return {station.name: station for station in before.stations if operators.get(station.name) is station.operator}
 
 
 def in_order(stations: Sequence[Station]) -> list[Station]:

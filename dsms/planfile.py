@@ -7,9 +7,9 @@ import tomllib
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dsms.batch import Batch
+from dsms.algebra import Node
 from dsms.errors import PlanError, existing
 from dsms.live.setup import Setup
 from dsms.operators import Abstract, Function, Operator
@@ -19,10 +19,13 @@ from dsms.operators.function import function_named
 from dsms.plan import Plan, Query, Station, Stream
 from dsms.qos import Qos
 from dsms.reading import named, names, number, only, placed, table_of
-from dsms.schema import Schema
 from dsms.selection.tuning import Tuning
 from dsms.settings import Settings
 from dsms.streamfile import relation_from, stream_from
+
+if TYPE_CHECKING:
+    from dsms.planner import Standing
+    from dsms.written import Surroundings
 
 TABLES = ("streams", "queries", "relations", "functions", "run", "qos", "adaptive", "live")
 QUERY_KEYS = ("from", "operators", "weight", "cql", "sink")
@@ -50,13 +53,18 @@ def read_table(path: Path) -> dict[str, Any]:
 
 def plan_from(table: Mapping[str, Any], *, folder: Path = Path(), file: str = "") -> Plan:
     """The plan that a table like a plan file's describes; in Python, a `function` may be the function itself."""
+    return planned(table, folder, file)[0]
+
+
+def planned(table: Mapping[str, Any], folder: Path, file: str) -> tuple[Plan, Reader]:
+    """The plan, and who read its queries: for those who will want more of them read."""
     try:
-        return _plan(table, folder, file)
+        return _planned(table, folder, file)
     except PlanError as error:
         raise error.within("", file) from None
 
 
-def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
+def _planned(table: Mapping[str, Any], folder: Path, file: str) -> tuple[Plan, Reader]:
     only(table, TABLES, "")
     settings = placed("run", Settings.read, table_of(table.get("run", {}), "run"))
     qos = placed("qos", Qos.read, table_of(table["qos"], "qos")) if "qos" in table else None
@@ -65,21 +73,29 @@ def _plan(table: Mapping[str, Any], folder: Path, file: str) -> Plan:
     streams = {n: stream_from(n, t, folder) for n, t in table_of(table.get("streams", {}), "streams").items()}
     if not streams:
         raise PlanError("there is no stream: a plan needs at least one [streams.NAME]", "streams")
-    queries = table_of(table.get("queries", {}), "queries")
-    if not queries:
-        raise PlanError("there is no query: a plan needs at least one [queries.NAME]", "queries")
-    reader = _Reader(streams, settings, folder)
-    for name, query in queries.items():
-        reader.query(name, table_of(query, f"queries.{name}"))
+    reader = Reader(streams, settings, folder)
+    reader.read(table)
     if reader.written:
-        relations = {
-            n: relation_from(n, t, folder) for n, t in table_of(table.get("relations", {}), "relations").items()
-        }
-        reader.write(relations, table_of(table.get("functions", {}), "functions"))
+        reader.write(surroundings(table, streams, folder))
     plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive, folder, live)
+    check(plan)
+    return plan, reader
+
+
+def surroundings(table: Mapping[str, Any], streams: Mapping[str, Stream], folder: Path) -> Surroundings:
+    """What queries that are written down may refer to."""
+    from dsms import written
+
+    relations = {n: relation_from(n, t, folder) for n, t in table_of(table.get("relations", {}), "relations").items()}
+    functions = table_of(table.get("functions", {}), "functions")
+    loaded = placed("functions", partial(written.functions_from, folder=folder), functions)
+    return written.Surroundings(streams, relations, loaded, folder)
+
+
+def check(plan: Plan) -> None:
+    """What can only be said of a plan as a whole."""
     _check_carried(plan)
     _check_sizes(plan)
-    return plan
 
 
 def _check_sizes(plan: Plan) -> None:
@@ -108,19 +124,38 @@ def _check_carried(plan: Plan) -> None:
                 raise PlanError(f"costs for {operator!r}: no such operator{existing(operator, names)}", where)
 
 
-class _Reader:
-    """Reads queries one after the other; inputs are resolved once all names are known."""
+class Reader:
+    """Reads queries one after the other; inputs are resolved once all names are known.
 
-    def __init__(self, streams: Mapping[str, Stream], settings: Settings, folder: Path) -> None:
-        self._streams, self._settings, self._folder = streams, settings, folder
+    Operators of queries that come to `standing` ones have their query's name before their own, as theirs are taken.
+    """
+
+    def __init__(
+        self, streams: Mapping[str, Stream], settings: Settings, folder: Path, standing: Standing | None = None
+    ) -> None:
+        self._streams, self._settings, self._folder, self._later = streams, settings, folder, standing is not None
+        there = () if standing is None else standing.stations
+        self._there = {f"{s.query.name}.{s.name}": s for s in there} | {s.name: s for s in there}
         self._read: list[tuple[Station, list[str], str]] = []  # with what it reads, by name, and where that is said
         self._full: dict[str, Station] = {}  # by query.operator
         self._short: dict[str, list[Station]] = {}  # by the operator's own name
         self._froms: list[tuple[Query, str, str]] = []
-        self._arranged: dict[str, Station] = {}  # by stream with timestamps: where its rows come in order
-        self._tops: Mapping[str, Station] = {}  # by query that is written down: where its results come out
+        # By stream with timestamps: where its rows come in order.
+        self._arranged = {s.inputs[0].name: s for s in there if isinstance(s.operator, Arrange)}
+        self.tops: Mapping[str, Station] = {} if standing is None else standing.tops  # of queries written down: the end
+        self.parts: Mapping[Node, Station] = {} if standing is None else standing.parts  # by what they mean
+        self.around: Surroundings | None = None  # what is written refers to
+        self.reads: dict[str, set[str]] = {}  # by query made of operators: the others it reads by name
         self.written: dict[str, tuple[Query, Any]] = {}  # with what is written
         self.queries: list[Query] = []
+
+    def read(self, table: Mapping[str, Any]) -> None:
+        """Read the queries of a table like a plan file's."""
+        queries = table_of(table.get("queries", {}), "queries")
+        if not queries:
+            raise PlanError("there is no query: a plan needs at least one [queries.NAME]", "queries")
+        for name, query in queries.items():
+            self.query(name, table_of(query, f"queries.{name}"))
 
     def query(self, name: str, table: Mapping[str, Any]) -> None:
         place = f"queries.{name}"
@@ -151,14 +186,14 @@ class _Reader:
             self._read.append((station, inputs, at if "inputs" in entry else said))
             before, said = [station.name], at
 
-    def write(self, relations: Mapping[str, tuple[Schema, Batch]], functions: Mapping[str, Any]) -> None:
+    def write(self, around: Surroundings) -> None:
         """Plan the queries that are written down."""
         from dsms import written
 
-        loaded = placed("functions", partial(written.functions_from, folder=self._folder), functions)
-        around = written.Surroundings(self._streams, relations, loaded, self._folder)
+        self.around = around
         builder = written.built(self.written, around, self._settings)
-        self._tops, self._arranged = builder.tops, dict(builder.arranged)
+        self.tops, self.parts = builder.tops, builder.parts
+        self._arranged.update(builder.arranged)
         self._full.update((station.name, station) for station in builder.found)
 
     def _write(self, query: Query, text: Any, place: str) -> None:
@@ -172,9 +207,12 @@ class _Reader:
         for query, name, place in self._froms:  # one that goes unused must still exist
             self._found(query.stations[0], name, place)
         for station, inputs, place in self._read:
-            station.inputs = tuple(self._in_order(station, self._found(station, name, place)) for name in inputs)
+            found = [self._found(station, name, place) for name in inputs]
+            owners = {producer.query.name for producer in found if isinstance(producer, Station)}
+            self.reads.setdefault(station.query.name, set()).update(owners - {station.query.name})
+            station.inputs = tuple(self._in_order(station, producer) for producer in found)
         for alike in self._short.values():
-            if len(alike) > 1:
+            if self._later or len(alike) > 1:
                 for station in alike:
                     station.name = f"{station.query.name}.{station.name}"
         return list(self._full.values())
@@ -199,6 +237,8 @@ class _Reader:
         full = f"{query.name}.{name}"
         if full in self._full:
             raise PlanError(f"two operators of query {query.name!r} are called {name!r}", f"{place}.name")
+        if full in self._there:
+            raise PlanError(f"there is an operator {full!r} already: others still read it", f"{place}.name")
         if name in self._streams:
             raise PlanError(f"operator {name!r} has the name of a stream: inputs could mean either", f"{place}.name")
         station = Station(name, query, placed(place, partial(self._operator, full), entry))
@@ -227,18 +267,21 @@ class _Reader:
         mine = f"{station.query.name}.{name}"
         if name in self._streams:
             return self._streams[name]
-        if name in self._tops:
-            return self._tops[name]
+        if name in self.tops:
+            return self.tops[name]
         if mine in self._full or name in self._full:
             return self._full.get(mine) or self._full[name]
         alike = self._short.get(name, [])
         if len(alike) == 1:
             return alike[0]
+        if not alike and name in self._there:
+            return self._there[name]
         if alike:
             names = [f"{s.query.name}.{s.name}" for s in alike]
             raise PlanError(f"operator {station.name!r} reads from {name!r}, which may be any of {names}", place)
         known = [*self._streams, *(s.name for s in station.query.stations if s is not station)]
         known += [full for full, s in self._full.items() if s.query is not station.query]
+        known += self._there
         raise PlanError(
             f"operator {station.name!r} reads from {name!r}: no such stream or operator{existing(name, known)}", place
         )

@@ -7,8 +7,9 @@ bring nothing older than now, so its silence is no reason to wait: it is told in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,13 @@ from dsms.plan import Plan, Station, Stream
 from dsms.schema import FARTHEST, conformed
 
 MICROS = 1_000_000
+
+
+class Reached(NamedTuple):
+    """How far some streams have come."""
+
+    upto: Mapping[str, int]  # by stream: nothing older comes any more
+    latest: int  # timestamp of all rows
 
 
 class Progress:
@@ -78,6 +86,16 @@ class Progress:
         for place, heard in enumerate(self._heard):
             if heard:
                 yield place, Batch(upto=last, ended=True)
+
+    def reached(self, streams: Collection[str]) -> Reached:
+        """How far these streams have come."""
+        return Reached({name: self._upto[self.places[name]] for name in streams}, self._latest)
+
+    def resume(self, reached: Reached) -> None:
+        """Streams have come as far as this elsewhere: here they go on from there."""
+        self._latest = max(self._latest, reached.latest)
+        for name, upto in reached.upto.items():
+            self._upto[self.places[name]] = max(self._upto[self.places[name]], upto)
 
     def _met(self, plan: Plan) -> list[list[int]]:
         """By stream: the others, if by arrival, that meet it at some station with several inputs."""

@@ -36,7 +36,7 @@ class ReadyOrder:
             segment.ranked = None
             if not dynamic:
                 segment.key = self._key(segment)
-        if not dynamic:
+        if not dynamic and segments:
             self._tops = [(segment.key, place) for place, segment in enumerate(segments)]
             heapify(self._tops)
             self.best = self._tops[0][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +106,13 @@ class Slots:
 
     def __len__(self) -> int:
         return self._live
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        if self.high:  # a text has another hash in every process
+            keys = zip(self._values, self._nulls, strict=True)
+            self._hashes = hashes([(values[: self.high], nulls[: self.high]) for values, nulls in keys])
+            self._rebuild(0)
 
     def of(self, columns: Sequence[Nullable]) -> Numbers:
         """The slot of each row; keys not in use get new ones, in the order of their first rows."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dsms.observers import Observer
@@ -64,6 +64,19 @@ class Statistics(Observer):
     def of(self, station: Station) -> Estimate:
         return self._estimates[station.index]
 
+    def known(self, stations: Collection[str]) -> dict[str, Estimate]:
+        """What is known of these stations, by name."""
+        return {s.name: self._estimates[s.index] for s in self._plan.stations if s.name in stations}
+
+    def follow(self, before: Statistics, stations: Collection[str], moved: Mapping[str, Estimate]) -> None:
+        """Go on from what was known before of stations that are still there, and elsewhere of those that moved here."""
+        known = {**before.known(stations), **moved}
+        for station, mine in zip(self._plan.stations, self._estimates, strict=True):
+            if (it := known.get(station.name)) is not None:
+                mine.cost, mine.each, mine.selectivity = it.cost, it.each, it.selectivity
+        rates = {stream.name: before.rate(stream) for stream in before._plan.streams if stream.consumers}
+        self.flow([rates.get(stream.name, 1.0) for stream in self._plan.streams])
+
     def rate(self, stream: Stream) -> float:
         """Tuples of a stream per unit of time; 0 of one that nobody reads."""
         for station in stream.consumers:
@@ -104,6 +117,19 @@ class Measured(Statistics):
 
     def attach(self, engine: Engine) -> None:
         self._engine = engine
+
+    def follow(self, before: Statistics, stations: Collection[str], moved: Mapping[str, Estimate]) -> None:
+        super().follow(before, stations, moved)
+        if isinstance(before, Measured):
+            self._ends = before._ends
+            arrived = dict(zip([stream.name for stream in before._plan.streams], before._arrived, strict=True))
+            self._arrived = [arrived.get(stream.name, 0) for stream in self._plan.streams]
+            self.totals = self._followed(self.totals, before.totals, before._plan, stations)
+
+    def _followed(self, mine: list[Count], theirs: list[Count], plan: Plan, stations: Collection[str]) -> list[Count]:
+        """Counts by station, gone on from what they were for those that are still there."""
+        before = {s.name: theirs[s.index] for s in plan.stations if s.name in stations}
+        return [before.get(s.name, mine[s.index]) for s in self._plan.stations]
 
     def arrive(self, now: float, stream: int, count: int) -> None:
         self._arrived[stream] += count
@@ -167,6 +193,11 @@ class Windows(Measured):
     def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
         super().__init__(plan, rates)
         self._window = [Count() for _ in plan.stations]
+
+    def follow(self, before: Statistics, stations: Collection[str], moved: Mapping[str, Estimate]) -> None:
+        super().follow(before, stations, moved)
+        if isinstance(before, Windows):
+            self._window = self._followed(self._window, before._window, before._plan, stations)
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)

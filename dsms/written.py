@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from dsms.expressions.user import UserFunction
 from dsms.fluent import Query as Fluent
 from dsms.operators.function import function_named
 from dsms.plan import Query, Stream
-from dsms.planner import Builder
+from dsms.planner import Builder, Standing
 from dsms.reading import placed
 from dsms.schema import DTYPES, Schema
 from dsms.settings import Settings
@@ -30,12 +30,13 @@ class Surroundings:
     relations: Mapping[str, tuple[Schema, Batch]]
     functions: Mapping[str, UserFunction]
     folder: Path
+    standing: Standing = field(default_factory=Standing)  # the queries that are there already
 
 
 def built(queries: Mapping[str, tuple[Query, str | Fluent]], around: Surroundings, settings: Settings) -> Builder:
     """The stations of all queries, with whoever built them."""
-    _check_names(queries, around)
-    nodes: dict[str, Node] = {}
+    _check_names({**around.standing.nodes, **queries}, around)
+    nodes: dict[str, Node] = dict(around.standing.nodes)
     for name in _in_order({name: text for name, (_, text) in queries.items()}):
         queries[name][0].node = nodes[name] = _node(queries[name][1], name, around, nodes)
     builder = Builder(
@@ -46,8 +47,9 @@ def built(queries: Mapping[str, tuple[Query, str | Fluent]], around: Surrounding
         settings.on_error,
         settings.ahead,
         settings.mode,
+        around.standing,
     )
-    builder.build({name: (queries[name][0], node) for name, node in nodes.items()})
+    builder.build({name: (queries[name][0], node) for name, node in nodes.items() if name in queries})
     return builder
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,9 @@ class Side(ABC):
 
     def __init__(self) -> None:
         self._indexes: dict[tuple[str, ...], Index] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_indexes": {}}  # a text has another code in every process
 
     def find(self, on: tuple[str, ...], wanted: Wanted) -> tuple[Ints, Ints]:
         """The rows here that are equal to items on some attributes and there at their moments: which item, what row."""

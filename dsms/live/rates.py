@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 class Slot:
     """What came and what was done in one second."""
 
-    __slots__ = ("number", "stations", "streams")
+    __slots__ = ("number", "overhead", "stations", "streams")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.overhead = 0.0  # time of turns, where the work is done, besides what operators took of it
         self.streams: dict[str, int] = {}  # rows
         self.stations: dict[str, list[float]] = {}  # taken, made, time it worked
 
@@ -68,6 +69,7 @@ class Rates(Observer):
     def attach(self, engine: Engine) -> None:
         self._engine, self._last = engine, engine.clock.now()
         self._pace, self._real = 1 / engine.clock.budget, isinstance(engine.clock, RealClock)
+        self._occupied = engine.runner.occupied
         self._merges = self._real and bool(engine.ledger.merges)
         self._begun = min(self._begun, self._last)
         self._since = {name: min(since, self._last) for name, since in self._since.items()}
@@ -83,6 +85,9 @@ class Rates(Observer):
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         if self._merges:
             self._turns.append((start, len(steps)))
+        if self._occupied is not None:
+            before, self._occupied = self._occupied, self._engine.runner.occupied or 0.0
+            self._slot.overhead += max(0.0, self._occupied - before - sum(step[3] for step in steps))
         for step in steps:
             end = start + step[3] * self._pace
             if end >= self._ends:
@@ -123,7 +128,8 @@ class Rates(Observer):
             return 0.0, 0.0
         working = sum(done[2] for slot in self._recent(now) for done in slot.stations.values())
         # In virtual time work begins as soon as it may; what is left between is tuples that wait for others.
-        idle = float(self._held.totals()[0, 0]) - working if self._real else 0.0
+        turns = working + sum(slot.overhead for slot in self._recent(now))
+        idle = float(self._held.totals()[0, 0]) - turns if self._real else 0.0
         return min(1.0, working / watched), min(1.0, max(0.0, idle / watched))
 
     def stream(self, name: str, now: float) -> float:

@@ -59,6 +59,7 @@ class Watch:
         return {
             "policy": text_of(engine.chosen),
             "decides": engine.policy.name,
+            "qos": str(engine.qos),
             "now": now,
             "held": ledger.held,
             "held_bytes": ledger.held_bytes if ledger.size is None else ledger.held * ledger.size,

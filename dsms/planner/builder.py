@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,9 +44,19 @@ from dsms.planner.physical import Physical
 from dsms.planner.pushdown import pushed
 
 
+@dataclass(frozen=True)
+class Standing:
+    """What is built already: queries that come later may read and share it, and leave it as it is."""
+
+    nodes: Mapping[str, Node] = field(default_factory=dict)  # by query: what it means
+    tops: Mapping[str, Station] = field(default_factory=dict)  # by query: where its results come out
+    parts: Mapping[Node, Station] = field(default_factory=dict)  # those that may be shared: where their rows come out
+    stations: Collection[Station] = ()
+
+
 @dataclass
 class Builder:
-    """Builds the stations of all queries of a plan together."""
+    """Builds the stations of all queries of a plan together, or of those that come to others."""
 
     streams: Mapping[str, Source]
     stored: Mapping[str, Batch] = field(default_factory=dict)
@@ -55,13 +65,15 @@ class Builder:
     on_error: str = "fail"
     ahead: float = 0  # rows that a join may work on before their time, if it can: the plan's `order`
     mode: Mode = "block"
+    standing: Standing = field(default_factory=Standing)
 
     def __post_init__(self) -> None:
         self.found: list[Station] = []  # each after those it reads
-        self._built: dict[Node, Source | Station] = {}
-        self.tops: dict[str, Station] = {}  # by query: where its results come out
+        self._built: dict[Node, Source | Station] = dict(self.standing.parts)
+        self.tops: dict[str, Station] = dict(self.standing.tops)  # by query: where its results come out
         self._uses: Counter[Node] = Counter()
         self._numbers: Counter[tuple[str, str]] = Counter()
+        self._taken = {station.name for station in self.standing.stations}
 
     def build(self, queries: Mapping[str, tuple[Query, Node]]) -> None:
         """Stations for these queries; one that reads another's results comes after it."""
@@ -76,10 +88,14 @@ class Builder:
             self.tops[name] = top
 
     @property
+    def parts(self) -> dict[Node, Station]:
+        """What has been built, by what it means."""
+        return {node: built for node, built in self._built.items() if isinstance(built, Station)}
+
+    @property
     def arranged(self) -> dict[str, Station]:
         """By stream with timestamps of its own: where its rows come in their order."""
-        found = {node.name: built for node, built in self._built.items() if isinstance(node, Stream)}
-        return {name: station for name, station in found.items() if isinstance(station, Station)}
+        return {node.name: station for node, station in self.parts.items() if isinstance(node, Stream)}
 
     def _count(self, plans: Iterable[Node]) -> None:
         """How many parts read each part: one that several read is not drawn into the pipe of one of them."""
@@ -121,7 +137,9 @@ class Builder:
         """Filters and projections in a row, down to what others read too."""
         steps: list[Keep | Make] = []
         top = node
-        while isinstance(node, Select | Project) and (node is top or self._uses[node] == 1):
+        while isinstance(node, Select | Project) and (
+            node is top or (self._uses[node] == 1 and node not in self._built)
+        ):
             steps.append(Keep(node.condition) if isinstance(node, Select) else Make(node.items))
             node = node.of
         if isinstance(node, Stored):
@@ -180,10 +198,15 @@ class Builder:
         )
 
     def _station(self, kind: str, query: Query, operator: Operator, *inputs: Source | Station) -> Station:
-        self._numbers[query.name, kind] += 1
-        number = self._numbers[query.name, kind]
-        name = f"{query.name}.{kind}{number if number > 1 else ''}"
+        name = self._name(query.name, kind)
+        while name in self._taken:  # by what is left of an earlier query of this name
+            name = self._name(query.name, kind)
         station = Station(name, query, operator, inputs)
         query.stations.append(station)
         self.found.append(station)
         return station
+
+    def _name(self, query: str, kind: str) -> str:
+        self._numbers[query, kind] += 1
+        number = self._numbers[query, kind]
+        return f"{query}.{kind}{number if number > 1 else ''}"

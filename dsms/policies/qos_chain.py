@@ -113,7 +113,8 @@ class QosChain(ByChart, OperatorLevel):
 
     def end(self, engine: Engine) -> None:
         if self._exchange is not None:
-            engine.unwatch(self._exchange)
+            if self._engine is engine:  # not of one that another, like it, is still in charge of
+                engine.unwatch(self._exchange)
             self._known, self._exchange = self._exchange.rate or self._known, None
 
     def tried(self, engine: Engine) -> Policy:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dsms import operators
 from dsms.batch import Batch
 from dsms.clock import Clock
 from dsms.errand import Errand
+from dsms.errors import DsmsError
+from dsms.goods import Goods
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.parcel import Parcel
 from dsms.plan import Plan, Station
@@ -33,6 +35,7 @@ class Runner(ABC):
     It moves the goods and, with them, the queues' ledger; what a step costs, and when, is the engine's to account.
     """
 
+    occupied: float | None = None  # seconds that turns took where the work is done; None: their costs are all of it
     exact = True  # whether a step is one tuple, so that each has its own instant
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
@@ -96,6 +99,29 @@ class Runner(ABC):
     def waiting_since(self) -> float:
         """When the tuple that has waited longest came into its queue; infinity when none waits."""
         return NOTHING
+
+    def succeed(self, plan: Plan, ledger: Ledger, goods: Mapping[str, Goods]) -> Runner:
+        """The runner for a plan that follows on this one, with these goods of stations that come from elsewhere.
+
+        Stations in both keep their goods, and until the other is settled this one can still go on as if nothing were.
+        """
+        raise DsmsError(f"{type(self).__name__} runs abstract tuples: queries come and go where rows are run")
+
+    def settle(self, before: Runner) -> None:
+        """It has taken over: what stays learns what is new around it, what is gone is let go."""
+        return
+
+    def contents(self, queue: Queue) -> list[tuple[float, float]]:
+        """Tuples and bytes of each batch in a queue, the oldest first."""
+        raise DsmsError(f"{type(self).__name__} has no batches in its queues")
+
+    def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
+        """The goods of these stations for another runner: this one is to be succeeded by one without them."""
+        raise DsmsError(f"{type(self).__name__} has no goods that could move")
+
+    def let_go(self, stations: Iterable[str]) -> None:
+        """Nobody needs the goods of these stations here any more."""
+        return
 
     def close(self) -> None:
         """Let go of what it holds outside this process."""

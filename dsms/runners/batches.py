@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -16,7 +18,7 @@ from dsms.goods import Goods, Outcome
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.operators import Operator
 from dsms.parcel import Parcel
-from dsms.plan import Plan, Station
+from dsms.plan import Plan, Station, surviving
 from dsms.runners.base import NONE, Runner, Step
 from dsms.schedule import Chunk
 from dsms.segment import Segment, Share
@@ -114,7 +116,7 @@ class BatchRunner(Runner):
                 return steps
 
     def waiting_since(self) -> float:
-        return float(min(host.waiting_since() for host in self._hosts))
+        return float(min((host.waiting_since() for host in self._hosts), default=NOTHING))
 
     def _goods(self, station: Station) -> Goods:
         return Goods(
@@ -128,3 +130,40 @@ class BatchRunner(Runner):
             self.plan.settings.fractional,
             self.clock.meter,
         )
+
+    def succeed(self, plan: Plan, ledger: Ledger, goods: Mapping[str, Goods]) -> BatchRunner:
+        after, mine = copy.copy(self), surviving(self.plan, plan)
+        after.plan, after.ledger = plan, ledger
+        after.left_aside, after.deadlines = Counter(self.left_aside), {}
+        after._hosts = [
+            self._hosts[mine[station.name].index] if station.name in mine else after._hosted(station, goods)
+            for station in plan.stations
+        ]
+        for station in plan.stations:
+            if station.name in mine and mine[station.name].index in self.deadlines:
+                after.deadlines[station.index] = self.deadlines[mine[station.name].index]
+        return after
+
+    def settle(self, before: Runner) -> None:
+        stayed = surviving(before.plan, self.plan)
+        for station in self.plan.stations:
+            if station.name in stayed:
+                self.surround(station, station.sink, any(consumer.timed for consumer in station.consumers))
+        before.let_go([station.name for station in before.plan.stations if station.name not in stayed])
+
+    def surround(self, station: Station, sink: bool, timed: bool) -> None:
+        """Tell a station whether results leave it, and whether anybody behind it wants to know the time."""
+        goods: Goods = self._hosts[station.index]
+        goods.sink, goods.timed = sink, timed
+
+    def contents(self, queue: Queue) -> list[tuple[float, float]]:
+        goods: Goods = self._hosts[queue.station.index]
+        return goods.contents(queue.port)
+
+    def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
+        wanted = set(stations)
+        return {s.name: self._hosts[s.index].handed_on() for s in self.plan.stations if s.name in wanted}
+
+    def _hosted(self, station: Station, goods: Mapping[str, Goods]) -> Any:
+        moved = goods.get(station.name)
+        return self.host(self._goods(station) if moved is None else moved.handed_on(self.clock.meter))
