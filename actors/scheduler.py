@@ -106,7 +106,8 @@ class Scheduler:
         places = self._runner.places
         for station in told["stations"]:
             station["actor"] = places[station["name"]]
-        return {**told, "node": ray.util.get_node_ip_address() if ray.is_initialized() else "here"}
+        address: Any = ray.util.get_node_ip_address
+        return {**told, "node": address() if ray.is_initialized() else "here"}
 
     def add(self, table: Mapping[str, Any]) -> list[str]:
         return self._at_work.add(table)

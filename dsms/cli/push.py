@@ -19,9 +19,7 @@ FORMS = {".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parq
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("stream", metavar="STREAM")
     parser.add_argument("file", metavar="FILE")
-    parser.add_argument(
-        "--address", metavar="HOST:PORT", help="default: $DSMS_ADDRESS, or 127.0.0.1:7411"
-    )
+    parser.add_argument("--address", metavar="HOST:PORT", help="default: $DSMS_ADDRESS, or 127.0.0.1:7411")
     parser.add_argument("--batch", type=several, metavar="N", default=ROWS, help=f"rows in a frame (default: {ROWS})")
 
 

@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("query", metavar="QUERY")
-    parser.add_argument(
-        "--address", metavar="HOST:PORT", help="default: $DSMS_ADDRESS, or 127.0.0.1:7411"
-    )
+    parser.add_argument("--address", metavar="HOST:PORT", help="default: $DSMS_ADDRESS, or 127.0.0.1:7411")
     parser.add_argument("--after", type=whole, metavar="N", help="also the batches after this number still kept")
     parser.add_argument("--limit", type=whole, metavar="N", help="end after so many rows")
     parser.add_argument("--sign", action="store_true", help="say of every row whether it comes (1) or goes (-1)")

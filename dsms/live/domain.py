@@ -52,7 +52,8 @@ class Domain:
         self._inbox: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._stirred = threading.Condition()
         self._closing = False
-        self.state, self.error = "running", None
+        self.state = "running"
+        self.error: str | None = None
         self._observers = tuple(observers)
         self.watch = Watch(roster.plan)
         self.engine = Engine(
