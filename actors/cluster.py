@@ -24,6 +24,7 @@ PREFIX = "dsms:"  # of the names of all our actors
 QUIET: dict[str, Any] = {"log_to_driver": False, "logging_level": "error", "namespace": NAMESPACE}
 START = "deploy/head starts a cluster on this machine, `--address local` a small one inside the command"
 REFUSED = "InvalidAuthToken"  # what Ray writes to standard error, and nowhere else, while it tries again and again
+RECORD = Path("/tmp/ray/ray_current_cluster")  # where `ray start` writes its address down
 GLANCE = 0.1  # seconds between two looks at what connecting has come to
 
 
@@ -95,7 +96,7 @@ def recorded() -> str:
         core.Config.initialize("")  # Ray has read the environment when it was imported
         return address
     with suppress(OSError):
-        return Path("/tmp/ray/ray_current_cluster").read_text(encoding="utf-8").strip()
+        return RECORD.read_text(encoding="utf-8").strip()
     raise DsmsError(f"no Ray cluster: RAY_ADDRESS is not set, and none is recorded in {run}; {START}")
 
 

@@ -20,8 +20,8 @@ def ray_cluster():
     """One small Ray for all tests that need one."""
     import ray
 
-    from actors.runner import LOCAL
+    from actors import cluster
 
-    ray.init(**LOCAL)
+    cluster.local(budgets=4)
     yield ray
     ray.shutdown()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 
-from actors.deployment import Deployment
+from actors import cluster, parts
+from actors.deployment import Deployment, up
 from actors.parts import Crew, Parts
 from dsms.errors import DsmsError
 from dsms.live.division import divided
@@ -88,8 +91,8 @@ class System:
         self.outlet = Log("o", self.log)
         self.outlet.answers = {"status": {"queries": []}}
         crews = {str(n): Crew(str(n), s, (f"host-{n}",)) for n, s in enumerate(self.schedulers)}
-        parts = Parts(crews, tuple(self.gateways), self.outlet)
-        self.deployment = Deployment("d", TABLE, "", "p.toml", Setup(domains=domains), parts, 5.0)
+        everyone = Parts(crews, tuple(self.gateways), self.outlet)
+        self.deployment = Deployment("d", TABLE, "", "p.toml", Setup(domains=domains), everyone, 5.0)
         self.deployment.begin({str(n): names for n, names in enumerate(shares)})
         self.begun, self.log[:] = list(self.log), []
 
@@ -219,3 +222,51 @@ def test_what_lets_rows_in_ends_first_and_dead_parts_keep_nobody():
     system.deployment.down()
     system.deployment.down()
     assert system.asked() == [("g0", "close"), ("s0", "close"), ("s1", "close"), ("o", "close")] * 2
+
+
+def small(**settings):
+    return Setup(actors=1, port=0, **settings)
+
+
+def nothing_left(name):
+    return parts.wait_for(lambda: not parts.named(name) and not parts.groups(name), 10)
+
+
+@pytest.mark.ray
+def test_more_domains_than_there_are_budgets_are_refused_at_once(ray_cluster, tmp_path):
+    with pytest.raises(DsmsError, match=r"domains = 5 takes 5 CPU budgets \(dsms_cpu\); free: 4 on"):
+        up(TABLE, str(tmp_path), "p.toml", "large", small(domains=5))
+    assert nothing_left("large")
+
+
+@pytest.mark.ray
+def test_a_port_that_is_taken_is_refused_at_once(ray_cluster, tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(DsmsError, match=f"no gateway can listen at 127.0.0.1:{port}: Address already in use"):
+            up(TABLE, str(tmp_path), "p.toml", "deaf", Setup(port=port))
+    assert nothing_left("deaf")
+
+
+@pytest.mark.ray
+def test_a_name_that_names_of_actors_cannot_be_made_of_is_refused(ray_cluster):
+    with pytest.raises(DsmsError, match="'a:b' cannot be the name of a deployment"):
+        up(TABLE, "", "p.toml", "a:b")
+
+
+@pytest.mark.ray
+def test_a_deployment_is_found_again_not_started_twice_and_what_is_left_of_it_is_replaced(ray_cluster, tmp_path):
+    told = []
+    handle = up(TABLE, str(tmp_path), "p.toml", "twice", small(), progress=told.append)
+    assert told[-1] == "4 of 4 actors are up"
+    assert ray_cluster.get(cluster.deployment("twice").identity.remote())["name"] == "twice"
+    with pytest.raises(DsmsError, match="there is a deployment 'twice' already, since .* at 127.0.0.1:.*--replace"):
+        up(TABLE, str(tmp_path), "p.toml", "twice", small())
+    ray_cluster.kill(handle)
+    parts.wait_for(lambda: "dsms:twice" not in parts.named("twice"), 10)
+    handle = up(TABLE, str(tmp_path), "p.toml", "twice", small(), progress=told.append)
+    assert any(entry.startswith("5 left of an older deployment 'twice' ended: dsms:twice:gateway-0") for entry in told)
+    status = ray_cluster.get(handle.status.remote())
+    assert [query["name"] for query in status["domains"][0]["queries"]] == ["low", "lower", "high"]
+    ray_cluster.get(handle.down.remote())
+    assert nothing_left("twice")
