@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import random
 import subprocess
 import sys
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -309,6 +311,15 @@ def test_all_may_go_and_others_come():
     running.engine.push("a", rows(k=[3]))
     assert values(running, "q") == [(1, "{'k': 3}")]
     assert running.finished() == {}
+
+
+def test_engines_that_have_been_succeeded_are_not_kept():
+    running = Running(roster(p="SELECT k FROM a"), "adaptive")
+    first = weakref.ref(running.engine)
+    running.become(running.roster.adding(came(q="SELECT k FROM b")))
+    running.become(running.roster.removing("p"))
+    gc.collect()
+    assert first() is None
 
 
 class Heard(Observer):

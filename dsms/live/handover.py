@@ -121,12 +121,10 @@ class _Successor(Engine):
 
 def _backlogs(engine: Engine, stations: Collection[str]) -> dict[tuple[str, int], Backlog]:
     """What the queues of these stations hold."""
+    queues = [queue for queue in engine.ledger.queues if queue.count and queue.station.name in stations]
     return {
-        (queue.station.name, queue.port): Backlog(
-            queue.count, queue.oldest, sum(size for _, size in engine.runner.contents(queue))
-        )
-        for queue in engine.ledger.queues
-        if queue.count and queue.station.name in stations
+        (queue.station.name, queue.port): Backlog(queue.count, queue.oldest, size)
+        for queue, size in zip(queues, engine.runner.held_bytes(queues), strict=True)
     }
 
 
