@@ -8,7 +8,7 @@ from typing import Any
 
 import ray
 
-from actors.grant import Did, Grant, Turn
+from actors.grant import Grant, Turn
 from actors.host import HostActor, Stand
 from actors.messages import GOODS, answered, pickled, send
 from dsms.errors import OperatorError
@@ -38,7 +38,7 @@ class Fleet:
         """Let hosts, by their places, take stations in."""
         self.each(lambda place, host: send(host.open, pickled(list(stands[place])), folder, measured))
 
-    def carry(self, place: int, grant: Grant) -> list[Did]:
+    def carry(self, place: int, grant: Grant) -> Turn:
         """Have a turn carried out: one is under way at a time, the single simulated CPU."""
         turn: Turn | None = answered(send(self.hosts[place].grant, grant))
         while turn is None or turn.onward is not None:
@@ -47,7 +47,7 @@ class Fleet:
             else:
                 onward = turn.onward
                 turn = answered(send(self.hosts[onward.place].grant, onward.grant, onward.outputs))
-        return turn.did
+        return turn
 
     def done(self, turn: Turn | Exception) -> None:
         """A turn that passed through several hosts has come home."""

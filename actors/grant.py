@@ -61,6 +61,7 @@ class Grant:
     results: dict[str, int]  # by query: how many batches of results have been put out
     bring: bool = False  # whether what sinks make is to come back
     did: list[Did] = field(default_factory=list)
+    seconds: float = 0.0  # that hosts were busy with it
 
 
 class Onward(NamedTuple):
@@ -75,4 +76,5 @@ class Turn(NamedTuple):
     """What came of a grant so far."""
 
     did: list[Did]
+    seconds: float  # that hosts were busy with it
     onward: Onward | None = None  # None: it is over

@@ -14,7 +14,7 @@ import ray
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
 from actors.messages import GOODS, TURNS, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch
-from dsms.clock import cpu_time
+from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
 from dsms.goods import Goods
 from dsms.parcel import Parcel
@@ -22,6 +22,7 @@ from dsms.parcel import Parcel
 PATIENCE = 30.0  # seconds that goods may take to come after the grant that is about them
 LARGE = 100_000  # bytes from which a batch for several hosts goes once through the object store
 Dues = Mapping[tuple[str, int], int]  # by queue: the batches that its producer has put out
+Contents = dict[tuple[str, int], list[tuple[float, float]]]  # by queue: the tuples and bytes of each batch
 
 
 class Way(NamedTuple):
@@ -71,10 +72,16 @@ class Host:
             stand.goods.measure(cpu_time if measured else None)
             self.stands[stand.goods.name] = stand
 
-    def route(self, ways: Mapping[str, tuple[Way, ...]], queries: Mapping[str, str]) -> None:
-        """From now on what these stations put out goes there, and results are these queries'."""
+    def route(
+        self,
+        ways: Mapping[str, tuple[Way, ...]],
+        queries: Mapping[str, str],
+        around: Mapping[str, tuple[bool, bool]],
+    ) -> None:
+        """Where what stations put out goes from now on, whose results it is, if it is some, and whether time matters."""
         for name, stand in self.stands.items():
             stand.ways, stand.query = ways[name], queries[name]
+            stand.goods.sink, stand.goods.timed = around[name]
         # The first call to an actor takes half a second to find it: better now than in the first burst.
         peers = {way.place for stand in self.stands.values() for way in stand.ways} - {self.place}
         greeted = [send(self._peers[place].there, group=GOODS) for place in peers]
@@ -84,16 +91,19 @@ class Host:
             greeted.append(send(self.outlet.status))
         answered(greeted)
 
-    def shut(self, stations: Iterable[str], arrivals: Sequence[Arrival], dues: Dues) -> bytes:
-        """Let stations go, once all that was on its way to them has come; answers them as `open` takes them."""
+    def shut(self, stations: Iterable[str], arrivals: Sequence[Arrival], dues: Dues) -> None:
+        """Let stations go, with all that was on its way to them."""
         self._lay(arrivals)
-        gone = []
         for name in stations:
-            gone.append(self._complete(name, dues))
+            self._complete(name, dues)
             del self.stands[name]
-        return pickled(gone)
 
-    def contents(self, arrivals: Sequence[Arrival], dues: Dues) -> dict[tuple[str, int], list[tuple[float, float]]]:
+    def extracted(self, stations: Iterable[str], arrivals: Sequence[Arrival], dues: Dues) -> bytes:
+        """The goods of stations, by name, with all that was on its way to them: for hosts of another domain."""
+        self._lay(arrivals)
+        return pickled({name: self._complete(name, dues).goods.handed_on() for name in stations})
+
+    def contents(self, arrivals: Sequence[Arrival], dues: Dues) -> Contents:
         """By queue: the tuples and bytes of each batch in it."""
         self._lay(arrivals)
         complete = [self._complete(name, dues).goods for name in self.stands]
@@ -119,13 +129,16 @@ class Host:
     def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> Turn | None:
         """Carry a turn on; answers what came of it unless that goes home from elsewhere."""
         passed = bool(grant.did) and self._home is not None  # then nobody waits for this answer
+        begun = stopwatch()
         try:
             if outputs:
                 self.receive(outputs)
             self._lay(grant.arrivals)
             grant.arrivals = []
             visiting = Visiting(self, grant)
-            onward = self._deliver(visiting.outputs, grant.errand.proceed(visiting), grant)
+            following = grant.errand.proceed(visiting)
+            grant.seconds += stopwatch() - begun
+            onward = self._deliver(visiting.outputs, following, grant)
         except Exception as error:
             if not passed:
                 raise
@@ -135,9 +148,9 @@ class Host:
             send(self._peers[onward.place].grant, onward.grant, onward.outputs)
             return None
         if passed:
-            send(self._home.done, Turn(grant.did), group=TURNS)
+            send(self._home.done, Turn(grant.did, grant.seconds), group=TURNS)
             return None
-        return Turn([], onward) if onward is not None else Turn(grant.did)
+        return Turn(grant.did if onward is None else [], grant.seconds, onward)
 
     def there(self) -> bool:
         """Whether it is."""

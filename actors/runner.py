@@ -11,8 +11,8 @@ import ray
 
 from actors.fleet import Fleet
 from actors.grant import Arrival, Grant, Mark
-from actors.host import Stand, Way
-from actors.messages import send
+from actors.host import Contents, Stand, Way
+from actors.messages import answered, send, unpickled
 from actors.placement import packed
 from dsms.batch import Batch
 from dsms.clock import Clock
@@ -22,7 +22,7 @@ from dsms.ledger import Ledger, Queue
 from dsms.live.setup import ACTORS
 from dsms.operators import Operator
 from dsms.plan import Plan, Station
-from dsms.runners import BatchRunner, Step
+from dsms.runners import BatchRunner, Runner, Step
 from dsms.runners.base import startups
 from dsms.segment import Segment, Share
 
@@ -49,15 +49,20 @@ class ActorRunner(BatchRunner):
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
             ray.init(**LOCAL)
         self.fleet = fleet or Fleet.of(min(len(plan.stations), ACTORS))
+        self.occupied = 0.0
         self._arrivals: dict[int, list[Arrival]] = {}
         self._made: Counter[str] = Counter()  # by station: batches it has put out
         self.results: Counter[str] = Counter()  # by query: batches of results
+        self._contents: dict[int, Contents] = {}  # by host, as long as nothing changes
+        self.places: dict[str, int] = {}  # by station: its host
         super().__init__(plan, ledger, clock)
-        self._settle(self._hosts)
+        self._open(self._spread_over(plan.stations), {goods.name: goods for goods in self._hosts})
+        self._route()
 
     def deliver(self, queue: Queue, batch: Any, since: float) -> None:
         """Keep what has come by a stream for the host that reads it."""
         place = self.places[queue.station.name]
+        self._contents.clear()
         waiting, read = self._arrivals.setdefault(place, []), (queue.station.name, queue.port)
         if waiting and waiting[-1].batch is batch:
             waiting[-1] = waiting[-1]._replace(queues=(*waiting[-1].queues, read))
@@ -81,6 +86,41 @@ class ActorRunner(BatchRunner):
         there = self.fleet.each(lambda _, host: send(host.waiting_since))
         here = (arrival.since for arrivals in self._arrivals.values() for arrival in arrivals)
         return float(min([*there, *here]))
+
+    def succeed(self, plan: Plan, ledger: Ledger, goods: Mapping[str, Goods]) -> ActorRunner:
+        after = super().succeed(plan, ledger, goods)
+        assert isinstance(after, ActorRunner)
+        after._made, after.results = Counter(self._made), Counter(self.results)
+        names = {station.name for station in plan.stations}
+        after.places = {name: place for name, place in self.places.items() if name in names}
+        new = [station for station in plan.stations if station.name not in after.places]
+        for station in new:  # the name may have been here before
+            after._made.pop(station.name, None)
+        hosts = {station.name: after._hosts[station.index] for station in new}
+        after._open(after._spread_over(new), hosts)
+        return after
+
+    def settle(self, before: Runner) -> None:
+        before.let_go([station.name for station in before.plan.stations if station.name not in self.places])
+        self._route()
+
+    def contents(self, queue: Queue) -> list[tuple[float, float]]:
+        place = self.places[queue.station.name]
+        if place not in self._contents:
+            host = self.fleet.hosts[place]
+            self._contents[place] = answered(send(host.contents, self._arrivals.pop(place, []), self._dues()))
+        return self._contents[place][queue.station.name, queue.port]
+
+    def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
+        found: dict[str, Goods] = {}
+        for place, names in self._by_place(stations):
+            host, arrivals = self.fleet.hosts[place], self._arrivals.pop(place, [])
+            found.update(unpickled(answered(send(host.extracted, names, arrivals, self._dues()))))
+        return found
+
+    def let_go(self, stations: Iterable[str]) -> None:
+        for place, names in self._by_place(stations):
+            answered(send(self.fleet.hosts[place].shut, names, self._arrivals.pop(place, []), self._dues()))
 
     def close(self) -> None:
         """End the actors, and Ray too, if they were started for this run."""
@@ -114,7 +154,10 @@ class ActorRunner(BatchRunner):
         place = marks[start.index].place
         results = {name: self.results[name] for name in {self.ledger.queues[i].station.query.name for i in marks}}
         grant = Grant(errand, self._arrivals.pop(place, []), results, bring=self.sink is not None)
-        return [self._told(*did) for did in self.fleet.carry(place, grant)]
+        self._contents.clear()
+        turn = self.fleet.carry(place, grant)
+        self.occupied = (self.occupied or 0.0) + turn.seconds
+        return [self._told(*did) for did in turn.did]
 
     def _told(self, index: int, done: Outcome, made: Batch | None) -> Step:
         """A step that was taken elsewhere."""
@@ -145,28 +188,50 @@ class ActorRunner(BatchRunner):
         due = self._made[producer.name] if isinstance(producer, Station) else 0
         return Mark(queue.index, station.name, queue.port, self.places[station.name], queue.oldest, due)
 
-    def _settle(self, hosts: Sequence[Goods]) -> None:
-        """Bring goods to hosts, and let these know where what their stations put out goes."""
-        goods = {one.name: one for one in hosts}
+    def _open(self, groups: Sequence[Sequence[str]], goods: Mapping[str, Goods]) -> None:
+        """Bring stations to hosts, by their places."""
         stations = {station.name: station for station in self.plan.stations}
-        groups = packed(self.plan.stations, len(self.fleet.hosts))
-        groups += [[] for _ in range(len(self.fleet.hosts) - len(groups))]
-        self.places = {name: place for place, names in enumerate(groups) for name in names}
+        self.places.update((name, place) for place, names in enumerate(groups) for name in names)
         stands = [[self._stand(stations[name], goods[name]) for name in names] for names in groups]
         self.fleet.open(stands, str(self.plan.folder.absolute()), self._measured)
-        self._route()
+
+    def _spread_over(self, stations: Sequence[Station]) -> list[list[str]]:
+        """Stations over hosts: those that come later go to where the fewest are."""
+        if not self.places:
+            groups = packed(stations, len(self.fleet.hosts))
+            return groups + [[] for _ in range(len(self.fleet.hosts) - len(groups))]
+        count = Counter(self.places.values())
+        found: list[list[str]] = [[] for _ in self.fleet.hosts]
+        for station in stations:
+            place = min(range(len(found)), key=lambda place: count[place])
+            found[place].append(station.name)
+            count[place] += 1
+        return found
 
     def _stand(self, station: Station, goods: Goods) -> Stand:
+        goods.measure(None)  # that is done where it is
         made = [self._made[p.name] if isinstance(p, Station) else 0 for p in station.inputs]
         return Stand(goods, station.query.name, self._made[station.name], made)
 
     def _route(self) -> None:
         ways: list[dict[str, tuple[Way, ...]]] = [{} for _ in self.fleet.hosts]
         queries: list[dict[str, str]] = [{} for _ in self.fleet.hosts]
+        around: list[dict[str, tuple[bool, bool]]] = [{} for _ in self.fleet.hosts]
         for station in self.plan.stations:
             place, readers = self.places[station.name], self.ledger.outlets[station.index].readers
             ways[place][station.name] = tuple(
                 Way(self.places[reader.station.name], reader.station.name, reader.port) for reader in readers
             )
             queries[place][station.name] = station.query.name
-        self.fleet.each(lambda place, host: send(host.route, ways[place], queries[place]))
+            around[place][station.name] = station.sink, any(consumer.timed for consumer in station.consumers)
+        self.fleet.each(lambda place, host: send(host.route, ways[place], queries[place], around[place]))
+
+    def _by_place(self, stations: Iterable[str]) -> list[tuple[int, list[str]]]:
+        by_place: dict[int, list[str]] = {}
+        for name in stations:
+            by_place.setdefault(self.places[name], []).append(name)
+        return list(by_place.items())
+
+    def _dues(self) -> dict[tuple[str, int], int]:
+        """By queue: how many batches its producer has put out by now."""
+        return {(queue.station.name, queue.port): self._mark(queue).due for queue in self.ledger.queues}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -44,14 +45,12 @@ class Scheduler:
         self._letters = DeadLetters(Path(folder) / f"{Path(file or 'plan').stem}.{name}.dead.jsonl")
         self._fleet: Fleet | None = None
         self._domain: Domain | None = None
+        self._open = ExitStack()
 
     def open(self, hosts: Sequence[Any], outlet: Any = None, home: Any = None) -> None:
         """Bring the stations to their hosts and begin."""
         rarely_collecting().__enter__()  # for as long as the process lives
         self._fleet = Fleet(hosts, home or _myself(), outlet)
-        observers: list[Observer] = []
-        if self._trace is not None:
-            observers.append(Trace(Path(self._trace).open("w", encoding="utf-8", buffering=1)))
         self._letters.begin()
         self._domain = Domain(
             self._name,
@@ -59,7 +58,7 @@ class Scheduler:
             self._setup,
             epoch=self._epoch,
             runner=partial(ActorRunner, fleet=self._fleet),
-            observers=observers,
+            observers=self._traced(),
             aside=self._letters.aside,
         )
         self._domain.start()
@@ -107,7 +106,8 @@ class Scheduler:
         places = self._runner.places
         for station in told["stations"]:
             station["actor"] = places[station["name"]]
-        return {**told, "node": ray.util.get_node_ip_address() if ray.is_initialized() else "here"}
+        address: Any = ray.util.get_node_ip_address
+        return {**told, "node": address() if ray.is_initialized() else "here"}
 
     def add(self, table: Mapping[str, Any]) -> list[str]:
         return self._at_work.add(table)
@@ -140,6 +140,16 @@ class Scheduler:
         if self._domain is not None:
             self._domain.close()
         self._letters.close()
+        self._open.close()
+
+    def _traced(self) -> list[Observer]:
+        """Whoever writes turns down, if that is asked for."""
+        if self._trace is None:
+            return []
+        with ExitStack() as stack:
+            file = stack.enter_context(Path(self._trace).open("w", encoding="utf-8", buffering=1))
+            self._open = stack.pop_all()  # closed at the end
+        return [Trace(file)]
 
     @property
     def _at_work(self) -> Domain:

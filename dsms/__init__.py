@@ -38,6 +38,7 @@ __all__ = [
     "Share",
     "VirtualClock",
     "WallClock",
+    "connect",
     "dataflows",
     "explain",
     "plan_from",
@@ -54,6 +55,7 @@ __all__ = [
 # What reads files or parses queries is loaded when it is first asked for: those who simulate need not wait for it.
 LATER = {
     "Report": "dsms.execution",
+    "connect": "dsms.client",
     "dataflows": "dsms.advice.dataflows",
     "run": "dsms.execution",
     "stream": "dsms.fluent",
@@ -61,6 +63,7 @@ LATER = {
 
 if TYPE_CHECKING:
     from dsms.advice.dataflows import dataflows
+    from dsms.client import connect
     from dsms.execution import Report, run
     from dsms.fluent import stream
 

@@ -14,6 +14,7 @@ class Clock(ABC):
 
     slice: float | None = 0.020  # the longest turn where the plan does not say; None: one tuple
     exact = False  # whether every tuple has its own instant, so that they are worked on one by one
+    budget: float = 1.0  # cost that a unit of time is enough for
 
     @abstractmethod
     def now(self) -> float:
@@ -80,7 +81,7 @@ class PacedClock(RealClock):
         self, epoch: float | None = None, sleep: Callable[[float], object] | None = None, *, budget: float = 1.0
     ) -> None:
         super().__init__(epoch, sleep)
-        self._budget = budget
+        self.budget = budget
         self._read = self.now()  # up to where time has been accounted for
 
     def now(self) -> float:
@@ -88,7 +89,7 @@ class PacedClock(RealClock):
         return self._read
 
     def spend(self, cost: float) -> float:
-        due = self._read + cost / self._budget
+        due = self._read + cost / self.budget
         time.sleep(max(0.0, due - super().now()))
         self._read = max(due, super().now() - LATE)
         return self._read

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dsms.departures import Departures
 from dsms.journal import Journal
 from dsms.observers import Observer
 from dsms.plan import Plan, Query
@@ -18,9 +19,6 @@ from dsms.staleness import Staleness
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
-
-
-FEW = 8  # different values that are looked for one by one before they are sorted
 
 
 class Memory(Observer):
@@ -115,44 +113,21 @@ class Results(Observer):
         self._engine = engine
 
     def read(self, journal: Journal) -> None:
-        whose = np.fromiter(journal.result_query, np.int64, len(journal.result_query))
-        left, arrived = _column(journal.result_left), _column(journal.result_arrived)
-        alike = np.ones(len(left), dtype=np.int64)
-        if journal.result_runs:
-            of, at, since, many = map(np.array, zip(*journal.result_runs, strict=True))
-            whose, left = np.concatenate([whose, of]), np.concatenate([left, at])
-            arrived, alike = np.concatenate([arrived, since]), np.concatenate([alike, many])
-        if journal.result_batches:
-            queries, instants, batches = zip(*journal.result_batches, strict=True)
-            different, often = zip(*map(_counted, batches), strict=True)
-            rows = [len(values) for values in different]
-            whose = np.concatenate([whose, np.repeat(queries, rows)])
-            left = np.concatenate([left, np.repeat(instants, rows)])
-            arrived, alike = np.concatenate([arrived, *different]), np.concatenate([alike, *often])
-        self.latencies.frombytes((left - arrived).tobytes())
-        self._alike.frombytes(alike.tobytes())
-        if len(whose):
-            self._share_out(whose, arrived, left, alike)
+        gone = Departures.of(journal)
+        self.latencies.frombytes((gone.left - gone.arrived).tobytes())
+        self._alike.frombytes(gone.alike.tobytes())
+        if len(gone.whose):
+            self._share_out(gone)
         if self._engine.ledger.held == 0 and not self._engine.undone:  # nothing is under way that could fill a gap
             for query in self.queries:
                 query.staleness.gaps.clear()
 
-    def _share_out(
-        self,
-        whose: NDArray[np.int64],
-        arrived: NDArray[np.float64],
-        left: NDArray[np.float64],
-        alike: NDArray[np.int64],
-    ) -> None:
+    def _share_out(self, gone: Departures) -> None:
         """Let each query have its results, all worked out together: there may be hundreds of queries."""
-        counts = np.bincount(whose, alike, len(self.queries))
-        sums = np.bincount(whose, (left - arrived) * alike, len(self.queries))
-        by_query = np.argsort(whose, kind="stable")
-        whose, left, arrived = whose[by_query], left[by_query], arrived[by_query]
-        # Of those of a query that leave at once, the oldest says for how long it was stale.
-        first = np.flatnonzero((np.diff(whose, prepend=-1) != 0) | (np.diff(left, prepend=np.nan) != 0))
-        since, until = np.minimum.reduceat(arrived, first), left[first]
-        bounds = np.searchsorted(whose[first], np.arange(len(self.queries) + 1))
+        counts = np.bincount(gone.whose, gone.alike, len(self.queries))
+        sums = np.bincount(gone.whose, (gone.left - gone.arrived) * gone.alike, len(self.queries))
+        whose, since, until = gone.spells()
+        bounds = np.searchsorted(whose, np.arange(len(self.queries) + 1))
         for place in np.flatnonzero(np.diff(bounds)).tolist():
             mine = slice(bounds[place], bounds[place + 1])
             self.queries[place].add(int(counts[place]), float(sums[place]), since[mine], until[mine])
@@ -176,21 +151,6 @@ class Results(Observer):
         return sum(query.count for query in self.queries)
 
 
-def _counted(values: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Each value once, and how often it is there: those of one batch came in a few batches, so few are different."""
-    found: list[float] = []
-    counts: list[int] = []
-    for _ in range(FEW):
-        other = values != values[0]
-        found.append(float(values[0]))
-        counts.append(len(values) - int(np.count_nonzero(other)))
-        values = values[other]
-        if not len(values):
-            return np.array(found), np.array(counts)
-    rest, often = np.unique(values, return_counts=True)
-    return np.concatenate([found, rest]), np.concatenate([counts, often])
-
-
 def _column(values: list[float]) -> NDArray[np.float64]:
     return np.fromiter(values, np.float64, len(values))
 
@@ -202,9 +162,7 @@ class QueryResults:
         self.query = query
         self.count = 0
         self.latency_sum = 0.0
-        # On a single path results leave in the order their tuples arrived, and what was fresh once stays so.
-        sinks = [station for station in query.stations if station.sink]
-        self.staleness = Staleness(ordered=len(sinks) == 1 and all(len(s.inputs) == 1 for s in plan.stations))
+        self.staleness = Staleness(ordered=ordered(query, plan))
 
     def add(self, count: int, latency: float, since: NDArray[np.float64], until: NDArray[np.float64]) -> None:
         """So many results, their latencies added up, and from when to when they left the output stale."""
@@ -214,6 +172,12 @@ class QueryResults:
 
     def latency_mean(self) -> float | None:
         return self.latency_sum / self.count if self.count else None
+
+
+def ordered(query: Query, plan: Plan) -> bool:
+    """Whether its results leave in the order their tuples arrived, as on a single path: what was fresh stays so."""
+    sinks = [station for station in query.stations if station.sink]
+    return len(sinks) == 1 and all(len(station.inputs) == 1 for station in plan.stations)
 
 
 class Amounts(Observer):

@@ -64,9 +64,8 @@ class Outlets:
     def _known(self, query: Query, batch: Batch) -> Batch:
         """Rows of operators of the user's: the first batch says what columns there are."""
         if query.name not in self._sinks:
-            names = [name for name in batch.columns if not name.endswith(NULLS)]
-            schema = Schema.of({name: type_like(batch.columns[name].dtype) for name in names})
-            self._open(query, schema, _appends(query))
+            schema = schema_like(batch)
+            self._open(query, schema, appends(query))
             self._schemas[query.name] = schema
         return conformed(batch, self._schemas[query.name], query.name)
 
@@ -92,6 +91,12 @@ class Outlets:
                 taken[path] = f"query {query.name!r} writes"
 
 
+def schema_like(batch: Batch) -> Schema:
+    """The columns that rows have, where nothing else says so."""
+    names = [name for name in batch.columns if not name.endswith(NULLS)]
+    return Schema.of({name: type_like(batch.columns[name].dtype) for name in names})
+
+
 def _to_stdout(query: Query) -> bool:
     return query.sink in (None, STDOUT)
 
@@ -112,7 +117,7 @@ def _label(columns: Sequence[str]) -> str:
     return "query" if "query" not in columns else "_query"
 
 
-def _appends(query: Query) -> bool:
+def appends(query: Query) -> bool:
     """Whether nothing above a query takes rows back."""
     ahead: list[object] = list(query.stations)
     while ahead:

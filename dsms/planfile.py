@@ -36,15 +36,19 @@ OPERATOR_KEYS = ("name", "inputs", "function", *NUMBERS)
 def read_plan(path: str | Path) -> Plan:
     """The plan in this file."""
     path = Path(path)
+    return plan_from(read_table(path), folder=path.parent, file=str(path))
+
+
+def read_table(path: Path) -> dict[str, Any]:
+    """What stands in this file, before anything is made of it."""
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise PlanError(f"cannot be read: {error.strerror}", file=str(path)) from None
     except UnicodeDecodeError as error:
         raise PlanError(f"is not UTF-8 text: {error.reason} at byte {error.start}", file=str(path)) from None
     except tomllib.TOMLDecodeError as error:
         raise PlanError(f"is not TOML: {error}", file=str(path)) from None
-    return plan_from(table, folder=path.parent, file=str(path))
 
 
 def plan_from(table: Mapping[str, Any], *, folder: Path = Path(), file: str = "") -> Plan:

@@ -57,46 +57,17 @@ class Decision:
         return found
 
 
-class Decisions(Observer):
-    """Counts decisions, and looks closely at one of them: all the others cost next to nothing."""
+class Look:
+    """A close look at a decision that is about to be carried out: who could be chosen, and what speaks for each."""
 
-    trusted = True
-
-    def __init__(self, number: int = 0) -> None:
-        self.number = number  # of the decision to look at; 0: none
-        self.instants: tuple[float, float] = (-math.inf, -math.inf)  # of the last two
-        self.count = 0
-        self.ranked: list[Segment] = []
-        self.candidates: list[Candidate] = []
-        self.idle: list[list[str]] = []
-        self.blocked: list[list[str]] = []
-        self.reason = "the run was cut in its turn"
-        self.decides = ""
-        self.done = math.inf  # when the turn was over
-
-    def attach(self, engine: Engine) -> None:
-        self._engine = engine
-
-    def begin(self, now: float) -> None:
-        self.count += 1
-        self.instants = (self.instants[1], now)
-        if self.count == self.number:
-            self._look()
-
-    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
-        if self.count == self.number:
-            place = next(place for place, other in enumerate(self.ranked) if other is segment)
-            self.done = start + sum(step[3] for step in steps)
-            self.reason = self._reason(place)
-            self.candidates[place] = replace(self.candidates[place], chosen=True)
-
-    def _look(self) -> None:
-        engine = self._engine
+    def __init__(self, engine: Engine) -> None:
         segments, charts = segments_of(engine.ledger), list[PathChart]()
         if any(segment.slope for segment in segments):
             charts = path_charts(engine.plan, engine.statistics)
         reasons = Reasons(engine.policy, segments, charts)
         self.decides = engine.policy.name
+        self.reason = "the run was cut in its turn"
+        self.done = math.inf  # when the turn was over
         self.ranked = sorted((s for s in segments if s.ranked is not None), key=lambda s: (s.ranked or ())[:3])
         out = [segment for segment in segments if segment.ranked is None]
         self.idle = [segment.names for segment in out if not segment.pending]
@@ -104,13 +75,36 @@ class Decisions(Observer):
         self.candidates = [
             Candidate(s.names, finite(-s.key), s.pending, oldest(s), *reasons.of(s)) for s in self.ranked
         ]
+        self._limit = engine.plan.settings.max_wait
         self._by_age, self._keys = engine.policy.by_age, [segment.key for segment in self.ranked]
+
+    def close(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        """Its turn has been carried out."""
+        place = next(place for place, other in enumerate(self.ranked) if other is segment)
+        self.done = start + sum(step[3] for step in steps)
+        self.reason = self._reason(place)
+        self.candidates[place] = replace(self.candidates[place], chosen=True)
+
+    def decision(self, policy: str, asked: float, at: float, number: int, more: str = "") -> Decision:
+        """What was seen, for whoever asked; `more` is what else is to be said."""
+        return Decision(
+            policy,
+            self.decides,
+            asked,
+            at,
+            finite(self.done),
+            number,
+            next((candidate.stations for candidate in self.candidates if candidate.chosen), None),
+            self.reason + more,
+            self.candidates,
+            self.idle,
+            self.blocked,
+        )
 
     def _reason(self, place: int) -> str:
         """Why the candidate at this place of the order was taken."""
         if place:
-            limit = self._engine.plan.settings.max_wait
-            return f"overdue: it has waited for more than max_wait = {limit:g}, whatever its priority"
+            return f"overdue: it has waited for more than max_wait = {self._limit:g}, whatever its priority"
         if len(self.ranked) == 1:
             return "no other segment has work"
         equals = self._keys.count(self._keys[0])
@@ -124,6 +118,31 @@ class Decisions(Observer):
             return f"{alike}: it has the oldest tuple (number {ages[0]})"
         among = f"{alike}, {ages.count(ages[0])} of them the oldest tuple (number {ages[0]})"
         return f"{among}: it is further downstream, or comes first in the plan"
+
+
+class Decisions(Observer):
+    """Counts decisions, and looks closely at one of them: all the others cost next to nothing."""
+
+    trusted = True
+
+    def __init__(self, number: int = 0) -> None:
+        self.number = number  # of the decision to look at; 0: none
+        self.instants: tuple[float, float] = (-math.inf, -math.inf)  # of the last two
+        self.count = 0
+        self.look: Look | None = None  # at that one
+
+    def attach(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def begin(self, now: float) -> None:
+        self.count += 1
+        self.instants = (self.instants[1], now)
+        if self.count == self.number:
+            self.look = Look(self._engine)
+
+    def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
+        if self.look is not None and self.count == self.number:
+            self.look.close(start, segment, steps)
 
 
 def why(
@@ -168,20 +187,9 @@ def why(
         text = f"none had been made by then: the first is at {following:g}" if more else "none was made in this run"
         return Decision(name, None, at, None, None, 0, None, text, [], [], [])
     seen = Decisions(number)
-    followed(seen, lambda: seen.done < math.inf)
-    return Decision(
-        name,
-        seen.decides,
-        at,
-        before,
-        finite(seen.done),
-        number,
-        next((candidate.stations for candidate in seen.candidates if candidate.chosen), None),
-        seen.reason + _since(at, seen.done, following),
-        seen.candidates,
-        seen.idle,
-        seen.blocked,
-    )
+    followed(seen, lambda: seen.look is not None and seen.look.done < math.inf)
+    assert seen.look is not None  # the second run is the same as the first
+    return seen.look.decision(name, at, before, number, _since(at, seen.look.done, following))
 
 
 def _since(at: float, done: float, following: float) -> str:

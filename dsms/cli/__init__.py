@@ -11,11 +11,18 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points, version
 from typing import Any
 
-from dsms.cli import explain, recommend, run, sim
+from dsms.cli import explain, push, recommend, run, sim, tail
 from dsms.errors import DsmsError, OperatorError
 
 log = logging.getLogger("dsms")
-COMMANDS: dict[str, Any] = {"run": run, "sim": sim, "explain": explain, "recommend": recommend}
+COMMANDS: dict[str, Any] = {
+    "run": run,
+    "sim": sim,
+    "explain": explain,
+    "recommend": recommend,
+    "push": push,
+    "tail": tail,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,7 +17,7 @@ from dsms.advice import figures
 from dsms.advice.explain import Explanation, explain
 from dsms.advice.reasons import PathChart
 from dsms.cli.arguments import plan_and_policy, several
-from dsms.cli.tables import cell, figure, input_names, show, table
+from dsms.cli.tables import cell, figure, input_names, seconds, show, table
 from dsms.errors import PolicyError
 
 MOST = 24  # charts as text
@@ -92,13 +92,6 @@ def _run_dataflow(given: argparse.Namespace) -> int:
             print(f"  {join.station}: order {join.order}{because}")
             print(f"  dashed edges: {join.dashed_edges}; without timestamps {join.without_timestamps}")
     return 0
-
-
-def seconds(time: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if time >= size:
-            return f"{time / size:.3g} {unit}"
-    return f"{time / 1e-9:.3g} ns"
 
 
 def _show_segments(plan: str, found: Explanation, backlog: str | None) -> None:

@@ -35,6 +35,20 @@ def figure(value: float | None) -> str:
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
+def seconds(time: float | None) -> str:
+    """A short time in the unit that suits it."""
+    if time is None:
+        return "–"
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if time >= size:
+            return f"{time / size:.3g} {unit}"
+    return f"{time / 1e-9:.3g} ns" if time else "0 s"
+
+
+def percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.1%}"
+
+
 def input_names(inputs: Iterable[Mapping[str, object]]) -> list[str]:
     """The columns for what priorities are made of; a slope is the priority itself."""
     return [name for name in dict.fromkeys(name for each in inputs for name in each) if name != "slope"]

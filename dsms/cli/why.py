@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dsms.advice.why import Decision
+from collections.abc import Mapping
+from typing import Any
+
+from dsms.advice.why import Candidate, Decision
 from dsms.cli.tables import cell, figure, input_names, show, table
 
 
-def show_decision(found: Decision) -> None:
-    print(f"The decision of {found.policy} in force at {figure(found.asked)}:")
+def decision_from(found: Mapping[str, Any]) -> Decision:
+    """The decision that `to_json` made this of; whoever passed it on may have added keys."""
+    given = {name: found[name] for name in Decision.__dataclass_fields__}
+    return Decision(**{**given, "candidates": [Candidate(**candidate) for candidate in found["candidates"]]})
+
+
+def show_decision(found: Decision, heading: str = "") -> None:
+    print(heading or f"The decision of {found.policy} in force at {figure(found.asked)}:")
     if found.at is None:
         print(f"{found.reason}.")
         return

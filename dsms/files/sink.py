@@ -31,15 +31,17 @@ class SinkClosedError(DsmsError):
 class Sink:
     """Results as rows with their `ts` in front, and the `sign` of a relation's: a file is there once it is whole.
 
-    Until `close` it is called `name.part`; after `abandon` it stays so, with what was written until then.
+    Until `close` it is called `name.part`; after `abandon` it stays so, with what was written until then. A `live` one
+    is for people who watch it grow: lines are there, under the file's own name, as soon as they are written.
     A timestamp is int64 microseconds in every format.
     """
 
-    def __init__(self, form: str, path: Path | None, schema: Schema, appends: bool) -> None:
+    def __init__(self, form: str, path: Path | None, schema: Schema, appends: bool, live: bool = False) -> None:
         self.schema = written(schema, appends)
         self._given = schema
+        self._live = live and form != "parquet"  # of which nothing can be read before it is whole
         # What is no file, as a pipe or a device, is written to as it is; a link stays one.
-        self._path = None if path is None or _is_special(path) else path.resolve()
+        self._path = None if path is None or self._live or _is_special(path) else path.resolve()
         self._file = _StandardOutput() if path is None else _opened(path, self._path)
         types = pa.schema([(name, ARROW[kind]) for name, kind in self.schema.fields])
         self._writer = WRITERS[form](cast(BinaryIO, self._file), types)
@@ -51,6 +53,8 @@ class Sink:
             leading = [pa.array(np.asarray(values, dtype=np.int64)) for values in attributes]
             columns = [*leading, *arrow_of(batch, self._given).values()]
             self._writer.write(dict(zip(self.schema, columns, strict=True)))
+            if self._live:
+                self._file.flush()
 
     def close(self) -> None:
         """Finish the file and give it its name; nothing if that is done, or the file is abandoned."""
@@ -75,7 +79,12 @@ def written(schema: Schema, appends: bool) -> Schema:
 
 
 def sink_from(
-    target: Mapping[str, Any] | str, schema: Schema, appends: bool, folder: Path, overwrite: bool = True
+    target: Mapping[str, Any] | str,
+    schema: Schema,
+    appends: bool,
+    folder: Path,
+    overwrite: bool = True,
+    live: bool = False,
 ) -> Sink:
     """The sink that a plan's `{ jsonl = "out.jsonl" }` (or `csv`, or `parquet`) or "stdout" describes.
 
@@ -96,13 +105,13 @@ def sink_from(
     if name == STANDARD_OUTPUT:
         if form == "parquet":
             raise PlanError("Parquet cannot go to standard output, only csv or jsonl", form)
-        return Sink(form, None, schema, appends)
+        return Sink(form, None, schema, appends, live)
     path = folder / name
     if path.is_dir():
         raise PlanError(f"{str(path)!r} is a folder: the path of a file wanted", form)
     if path.exists() and not overwrite:
         raise PlanError(f"{str(path)!r} exists already: it would be overwritten", form)
-    return Sink(form, path, schema, appends)
+    return Sink(form, path, schema, appends, live)
 
 
 def _free(name: str, schema: Schema) -> str:

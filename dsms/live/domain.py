@@ -24,6 +24,7 @@ from dsms.policies.registry import policy_named
 from dsms.progress import earliest
 from dsms.qos import Qos
 from dsms.runners.base import Aside, Sink
+from dsms.selection.gatherer import text_of
 
 log = logging.getLogger("dsms")
 T = TypeVar("T")
@@ -51,7 +52,8 @@ class Domain:
         self._inbox: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._stirred = threading.Condition()
         self._closing = False
-        self.state, self.error = "running", None
+        self.state = "running"
+        self.error: str | None = None
         self._observers = tuple(observers)
         self.watch = Watch(roster.plan)
         self.engine = Engine(
@@ -63,7 +65,7 @@ class Domain:
             sink=sink,
             aside=aside,
         )
-        self.watch.began(setup.policy, "first", 0.0)
+        self.watch.phases.began("first", 0.0)
         self._thread = threading.Thread(target=self._run, name=f"domain {name}", daemon=True)
 
     def start(self) -> None:
@@ -105,10 +107,10 @@ class Domain:
         asked, following = stopwatch(), policy_named(policy)
 
         def change() -> dict[str, Any]:
-            before = self.watch.policy
+            before = text_of(self.engine.chosen)
             self.engine.swap(following)
             seconds = stopwatch() - asked
-            self.watch.began(policy, reason, seconds)
+            self.watch.phases.began(reason, seconds)
             return {"domain": self.name, "before": before, "after": policy, "seconds": seconds}
 
         return self.ask(change).result()

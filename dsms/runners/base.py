@@ -35,6 +35,7 @@ class Runner(ABC):
     It moves the goods and, with them, the queues' ledger; what a step costs, and when, is the engine's to account.
     """
 
+    occupied: float | None = None  # seconds that turns took where the work is done; None: their costs are all of it
     exact = True  # whether a step is one tuple, so that each has its own instant
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:

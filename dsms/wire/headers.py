@@ -66,6 +66,10 @@ def _perhaps_count(value: object, what: str) -> int | None:
     return None if value is None else count(value, what)
 
 
+def _perhaps_text(value: object, what: str) -> str | None:
+    return None if value is None else text(value, what)
+
+
 def _version(value: object, what: str) -> int:
     if value != VERSION or isinstance(value, bool):
         raise WireError(f"{what} is {shown(value)}; this side speaks {VERSION}", lost=True)
@@ -75,9 +79,9 @@ def _version(value: object, what: str) -> int:
 PLAIN: dict[str, tuple[type[Plain], dict[str, Check]]] = {
     "hello": (Hello, {"version": _version, "producer": text, "token": text}),
     "ack": (Ack, {"producer": text, "sequence": count}),
-    "error": (Error, {"reason": text, "sequence": _perhaps_count}),
+    "error": (Error, {"reason": text, "sequence": _perhaps_count, "query": _perhaps_text}),
     "credit": (Credit, {"frames": count, "bytes": count}),
-    "subscribe": (Subscribe, {"query": text}),
+    "subscribe": (Subscribe, {"query": text, "after": _perhaps_count}),
     "unsubscribe": (Unsubscribe, {"query": text}),
     "advance": (Advance, {"stream": text, "upto": instant}),
     "end": (End, {"stream": text}),

@@ -81,10 +81,11 @@ class Ack:
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """A frame was refused, and why; without a sequence it is not about one data frame."""
+    """Something was refused, and why: a data frame by its sequence, a subscription by its query, else what follows."""
 
     reason: str
     sequence: int | None = None
+    query: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,9 +98,10 @@ class Credit:
 
 @dataclass(frozen=True, slots=True)
 class Subscribe:
-    """Results of this query are wanted."""
+    """Results of this query are wanted: those to come, or all that are still there after a number."""
 
     query: str
+    after: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

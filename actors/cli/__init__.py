@@ -1,0 +1,1 @@
+"""The commands by which people run the live system; Ray is loaded when one of them runs, not before."""

@@ -1,0 +1,151 @@
+"""Start a plan's queries on a Ray cluster, to run until `dsms down`: rows come in, and results go out, over TCP.
+
+Options override the plan's [live] table. With --address local a Ray of its own is started in this process, which stays
+until Ctrl-C and then takes everything down.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from rich.console import Console
+
+from actors.cli.asking import SLOW, FailedError, System, command, common, log, part, settings
+from dsms.cli.arguments import positive, several, whole
+from dsms.errors import DsmsError, PlanError
+from dsms.live.setup import CLOCKS, Setup
+from dsms.planfile import plan_from, read_table
+from dsms.policies.registry import policy_named, policy_names
+from dsms.reading import table_of
+
+SETTINGS = ("policy", "clock", "budget", "domains", "actors", "gateways", "host", "port")
+DOWN = 30.0  # seconds to end in good order; after that Ray ends what is left
+
+
+def options(parser: argparse.ArgumentParser) -> None:
+    plan, names = Setup(), ", ".join(policy_names())
+    parser.add_argument("plan", metavar="PLAN", nargs="?", help="a plan file (TOML)")
+    common(parser, local=True)
+    parser.add_argument("--policy", metavar="NAME[:key=value,…]", help=f"who decides at first. There are: {names}")
+    parser.add_argument("--clock", choices=CLOCKS, help="wall: measured; paced: declared costs waited out; virtual")
+    parser.add_argument("--budget", type=positive, metavar="B", help="paced: how much of a CPU a domain has")
+    parser.add_argument("--domains", type=several, metavar="N", help="CPU budgets, each with a scheduler of its own")
+    parser.add_argument("--actors", type=several, metavar="N", help="most station actors of a domain; more share one")
+    parser.add_argument("--gateways", type=several, metavar="N", help="processes that take rows in")
+    parser.add_argument("--host", metavar="H", help=f"address the gateways listen on (default: {plan.host})")
+    parser.add_argument(
+        "--port", type=whole, metavar="P", help=f"of the first gateway; 0: any that is free (default: {plan.port})"
+    )
+    parser.add_argument("--replace", action="store_true", help="take down a running one of this name first")
+    parser.add_argument(
+        "--token-file", metavar="FILE", type=Path, help="what clients must know to connect; for its owner's eyes only"
+    )
+
+
+@command
+def run(given: argparse.Namespace) -> int:
+    if given.plan is None:
+        raise DsmsError(
+            "`dsms up` needs a PLAN with at least one stream and one query; to add queries to a system that runs, "
+            "`dsms queries add FILE`"
+        )
+    path = Path(given.plan)
+    table = read_table(path)
+    plan_from(table, folder=path.parent, file=str(path))  # what is wrong with it needs no cluster to be found
+    setup = _setup(table_of(table.get("live", {}), "live"), given)
+    token = None if given.token_file is None else read_token(given.token_file)
+    cluster, deployment = part("cluster"), part("deployment")
+    try:
+        with _progress() as tell:
+            tell("starting Ray" if given.address == "local" else "connecting to Ray")
+            cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
+            where = str(path.resolve().parent), str(path)
+            how = {"name": given.name, "setup": setup, "replace": given.replace, "token": token, "progress": tell}
+            running = System(given.name, deployment.up(table, *where, **how))
+        _say(running.ask("status", timeout=SLOW), setup)
+        if given.address == "local":
+            _stay(running)
+    finally:
+        cluster.disconnect()
+    return 0
+
+
+def read_token(path: Path) -> str:
+    """The text in a file that nobody else may read."""
+    try:
+        mode, text = path.stat().st_mode & 0o777, path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DsmsError(f"--token-file {path}: cannot be read: {error}") from None
+    if os.name == "posix" and mode & 0o077:
+        raise DsmsError(f"--token-file {path}: others may read it (mode {mode:04o}); `chmod 600 {path}` first")
+    if not text:
+        raise DsmsError(f"--token-file {path}: it is empty; a text is wanted")
+    return text
+
+
+def _setup(live: Any, given: argparse.Namespace) -> Setup:
+    """The plan's [live] table, and what the options say instead."""
+    instead = {name: getattr(given, name) for name in SETTINGS if getattr(given, name) is not None}
+    try:
+        setup = Setup.read({**live, **instead})
+    except PlanError as error:
+        raise DsmsError(f"--{error.place} {error.message}") from None
+    policy_named(setup.policy)
+    return setup
+
+
+def _say(status: dict[str, Any], setup: Setup) -> None:
+    """Where rows go, and what runs."""
+    domains, doors = status["domains"], [str(gateway["address"]) for gateway in status["gateways"]]
+    queries = [query["name"] for one in domains for query in one["queries"]]
+    stations, streams = ({each["name"] for one in domains for each in one[key]} for key in ("stations", "streams"))
+    print(f"{status['name']} runs: {setup.policy} decides, by the {setup.clock} clock")
+    spread = ", ".join((many(len(stations), "station"), many(len(streams), "stream"), many(len(domains), "domain")))
+    print(f"queries: {', '.join(queries)} ({spread})")
+    print(f"rows to: {', '.join(doors)}")
+    sys.stdout.flush()
+
+
+def many(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def _stay(running: System) -> None:
+    """Wait for Ctrl-C (or TERM), then end in good order."""
+    print(f"elsewhere: export {settings()}", file=sys.stderr)
+    print("Ctrl-C takes it down", file=sys.stderr)
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        Event().wait()
+    except KeyboardInterrupt:
+        kept = signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the rest takes seconds
+        try:
+            running.ask("down", timeout=DOWN)
+        except FailedError as error:
+            log.warning("%s", error)
+        finally:
+            signal.signal(signal.SIGINT, kept)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str], None]]:
+    """What is being done, on standard error: one line that changes for people who wait, a line each for files."""
+    if not sys.stderr.isatty():
+        yield lambda text: print(f"dsms: {text}", file=sys.stderr, flush=True)
+        return
+    with Console(stderr=True).status("") as status:
+        yield lambda text: status.update(text)

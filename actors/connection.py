@@ -1,0 +1,176 @@
+"""One client at a gateway: what it says is taken in, what is for it is sent; it may be slow without slowing others."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from dsms.wire import (
+    Ack,
+    Advance,
+    Bye,
+    Data,
+    End,
+    Error,
+    Hello,
+    Message,
+    Subscribe,
+    Unsubscribe,
+    WireError,
+    encoded,
+)
+from dsms.wire.producer import Producer
+from dsms.wire.session import Session
+
+if TYPE_CHECKING:
+    from actors.desk import Desk
+
+UNSENT = 64 * 1024 * 1024  # bytes that may wait for a client to read them
+FAREWELL = 5.0  # seconds to read the last words
+
+
+class Connection(asyncio.Protocol):
+    """A socket and its session; belongs to the thread of a gateway's loop."""
+
+    def __init__(self, desk: Desk, token: str | None, patience: float) -> None:
+        self.session = Session(token)
+        self._desk, self._patience = desk, patience
+        self._producer: Producer | None = None
+        self._welcome = False  # whether an acknowledgement has told where it stands
+        self._acknowledged = 0
+        self._due = False  # whether one is to be sent
+        self._unclaimed = 0  # bytes that came and are not yet counted for a frame
+        self._paused = self._leaving = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Somebody is there, and has so long to say who."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(self._patience, self._unknown)
+        self._desk.connections.add(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It has gone; what was taken in goes on."""
+        self._timer.cancel()
+        self._leaving = True
+        self._desk.left(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what has come, and stop reading while too much of it is on its way."""
+        self._desk.bytes += len(data)
+        self._unclaimed += len(data)
+        for message in self.session.feed(data):
+            if not self._leaving:
+                self._heard(message)
+        if self.session.over:
+            self.close()
+        self.pace()
+
+    def greet(self, producer: Producer) -> None:
+        """It is known who it is: it may send rows once it is told where it stands."""
+        self._timer.cancel()
+        self._producer = producer
+        self.acknowledge(again=True)
+        self.pace()
+
+    def pace(self) -> None:
+        """Read, or not, as what is on its way allows."""
+        if self._producer is None or self._leaving:
+            return
+        if not self._paused and self._producer.full:
+            self._paused = True
+            self._transport.pause_reading()
+        elif self._paused and self._producer.roomy:
+            self._paused = False
+            self._transport.resume_reading()
+
+    def acknowledge(self, again: bool = False) -> None:
+        """Say up to where all is safe: soon, and once for all that is so by then."""
+        self._acknowledged = -1 if again else self._acknowledged
+        if not self._due:
+            self._due = True
+            self._loop.call_soon(self._acknowledge)
+
+    def send(self, message: Message) -> None:
+        """Say something."""
+        self.write(b"".join(encoded(message)))
+
+    def write(self, data: bytes) -> None:
+        """Send what is encoded, unless too much waits already."""
+        if self._leaving:
+            return
+        if self._transport.get_write_buffer_size() > UNSENT:
+            self.drop(f"too slow: more than {UNSENT} bytes wait to be read")
+        else:
+            self._transport.write(data)
+
+    def drop(self, reason: str) -> None:
+        """End the connection, and say why."""
+        if not self._leaving:
+            self._transport.write(b"".join(encoded(Error(reason))))
+            self.close()
+
+    def close(self) -> None:
+        """End the connection; what waits to be read may still be, for a moment."""
+        if not self._leaving:
+            self._leaving = True
+            self._desk.left(self)
+            self._transport.close()
+            self._loop.call_later(FAREWELL, self._transport.abort)
+
+    def _heard(self, message: Message | WireError) -> None:
+        match message:
+            case WireError(lost=True):
+                self._desk.rejected += 1
+                self.drop(message.reason)
+            case WireError():
+                self.refuse(message.reason, message.sequence)
+            case Hello():
+                self._desk.greeted(self, message.producer)
+            case Data():
+                self._take(message)
+            case Advance():
+                self._desk.intake.advance(message.stream, message.upto, self._perhaps)
+            case End():
+                self._desk.intake.end(message.stream, self._perhaps)
+            case Subscribe():
+                self._desk.subscribers.subscribe(self, message.query, message.after)
+            case Unsubscribe():
+                self._desk.subscribers.unsubscribe(self, message.query)
+            case Bye():
+                self.close()
+
+    def _take(self, message: Data) -> None:
+        """Rows, unless they came before: then the acknowledgement was lost, and is sent again."""
+        producer, sequence = self._producer, message.sequence
+        if producer is None or not producer.take(sequence, self._unclaimed):
+            self.acknowledge(again=True)
+            return
+        self._unclaimed = 0
+        desk = self._desk  # it may be another connection that hears of it
+
+        def done(reason: str | None) -> None:
+            desk.settled(producer, sequence, reason)
+
+        desk.intake.take(message.stream, message.batch, done)
+
+    def refuse(self, reason: str, sequence: int | None = None) -> None:
+        """A frame is not taken; the connection goes on."""
+        self._desk.rejected += 1
+        self.send(Error(reason, sequence))
+
+    def _perhaps(self, reason: str | None) -> None:
+        if reason is not None:
+            self.refuse(reason)
+
+    def _acknowledge(self) -> None:
+        self._due = False
+        if self._producer is None or (not self._welcome and self._producer.waiting):
+            return  # one who comes again is told where it stands when what it sent before is safe
+        self._welcome = True
+        if self._acknowledged != self._producer.safe:
+            self._acknowledged = self._producer.safe
+            self.send(Ack(self._producer.name, self._producer.safe))
+
+    def _unknown(self) -> None:
+        self.drop(f"no hello within {self._patience:g} s")

@@ -1,0 +1,318 @@
+"""A plan at work on a cluster: the one that all commands go to; it knows every part and how they hang together."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import ray
+
+from actors.cluster import PREFIX, deployment
+from actors.edition import edition
+from actors.launch import Tell, Wanted, check_ports, here, launched
+from actors.messages import CONTROL, send
+from actors.parts import Crew, Parts, named, settled, sweep
+from dsms.clock import epoch, stopwatch
+from dsms.errors import DsmsError, PlanError, existing
+from dsms.live.division import divided, together
+from dsms.live.roster import Roster
+from dsms.live.routes import Routes, Target, Way
+from dsms.live.setup import Setup
+from dsms.outlets import appends
+from dsms.plan import Query
+
+OPENING = 120.0  # seconds for stations to be brought to their hosts, or from some to others
+ALIVE = 5.0  # seconds in which a deployment that lives says so
+SHOWN = 5  # names of what was left over
+NAME = re.compile(r"[A-Za-z0-9_-]+")
+FAREWELL = 0.2  # seconds for the last answer to be on its way
+ANNOUNCED = ("streams", "relations", "functions")  # what queries may read
+
+
+class Deployment:
+    """Steers the parts that it is given; they are actors, or plain objects in tests."""
+
+    def __init__(
+        self, name: str, table: Mapping[str, Any], folder: str, file: str, setup: Setup, parts: Parts, begun: float
+    ) -> None:
+        self._name, self._folder, self._setup, self._parts, self._epoch = name, folder, setup, parts, begun
+        self._roster = Roster(table, Path(folder), file)
+        self._where: dict[str, str] = {}  # by query: its domain
+        self._doors: list[tuple[str, int]] = []
+        self._since, self._edition = epoch(), edition()
+        self._changing = threading.Lock()  # one change at a time; questions are answered meanwhile
+
+    def begin(self, queries: Mapping[str, list[str]]) -> list[tuple[str, int]]:
+        """Bring all queries, by domain, to work and open the doors; answers where those are."""
+        with self._changing:
+            self._where = {query: domain for domain, names in queries.items() for query in names}
+            outlet = self._parts.outlet
+            self._settled(outlet.open, {q.name: _told(q) for q in self._roster.plan.queries}, self._folder)
+            opening = [send(c.scheduler.open, list(c.hosts), outlet) for c in self._parts.crews.values()]
+            settled(opening, "opening the domains", OPENING)
+            for place, gateway in enumerate(self._parts.gateways):
+                port = self._setup.port + place if self._setup.port else 0
+                self._doors.append(tuple(self._settled(gateway.listen, self._setup.host, port)))
+            self._serve()
+            return self._doors
+
+    def identity(self) -> dict[str, Any]:
+        """Who this is, without asking anybody else."""
+        doors = [f"{host}:{port}" for host, port in self._doors]
+        return {"name": self._name, "since": self._since, "version": self._edition, "gateways": doors}
+
+    def status(self) -> dict[str, Any]:
+        """How everything stands, as plain data; a part that does not answer says why instead."""
+        crews = self._parts.crews.values()
+        return {
+            **self.identity(),
+            "gateways": [self._or_error(gateway.status, {"address": None}) for gateway in self._parts.gateways],
+            "outlet": self._or_error(self._parts.outlet.status, {}),
+            "domains": [self._or_error(c.scheduler.status, _silent(c.name), CONTROL) for c in crews],
+        }
+
+    def swap(self, policy: str, reason: str = "asked for", domain: str | None = None) -> list[dict[str, Any]]:
+        """Let another policy decide, in one domain or in all."""
+        return [self._control(crew.scheduler.swap, policy, reason) for crew in self._chosen(domain)]
+
+    def require(self, qos: str, domain: str | None = None) -> None:
+        """Let this be what is wanted."""
+        for crew in self._chosen(domain):
+            self._control(crew.scheduler.require, qos)
+
+    def weigh(self, query: str, weight: float) -> None:
+        """Let a query count so much."""
+        self._control(self._home(query).scheduler.weigh, query, weight)
+
+    def why(self, count: int = 1, domain: str | None = None) -> list[dict[str, Any]]:
+        """The last decisions of each domain."""
+        return [
+            {"domain": crew.name, **decision}
+            for crew in self._chosen(domain)
+            for decision in self._control(crew.scheduler.why, count)
+        ]
+
+    def pause(self, domain: str | None = None) -> None:
+        """Give no turns; rows still come in."""
+        for crew in self._chosen(domain):
+            self._control(crew.scheduler.pause)
+
+    def resume(self, domain: str | None = None) -> None:
+        """Give turns again."""
+        for crew in self._chosen(domain):
+            self._control(crew.scheduler.resume)
+
+    def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
+        """Take queries in while others run: where those are that they read or share with, or where least is to do."""
+        with self._changing:
+            after = self._roster.adding(table, Path(folder), file)
+            fresh = [query for query in after.plan.queries if query.name not in self._where]
+            crew = self._parts.crews[self._place(after, [query.name for query in fresh])]
+            self._settled(self._parts.outlet.open, {query.name: _told(query) for query in fresh}, folder)
+            try:
+                names: list[str] = self._control(crew.scheduler.add, table)
+            except DsmsError:
+                for query in fresh:
+                    self._settled(self._parts.outlet.shut, query.name)
+                raise
+            self._roster = after
+            self._where.update(dict.fromkeys(names, crew.name))
+            self._serve()
+            return names
+
+    def remove(self, query: str) -> None:
+        """Let a query go while others run; its file is finished."""
+        with self._changing:
+            after = self._roster.removing(query)
+            self._control(self._home(query).scheduler.remove, query)
+            self._roster = after
+            del self._where[query]
+            self._serve()
+            self._settled(self._parts.outlet.shut, query)
+
+    def move(self, query: str, domain: str) -> dict[str, Any]:
+        """Bring a query, and those that must be where it is, to another domain with all that is theirs."""
+        with self._changing:
+            begun = stopwatch()
+            source, target = self._home(query), self._chosen(domain)[0]
+            if source is target:
+                raise DsmsError(f"query {query!r} is in domain {domain!r} already")
+            going = [name for name in together(self._roster.plan, query) if self._where[name] == source.name]
+            moving = self._announced(going)
+            reading = [stream for stream, places in self._control(source.scheduler.routes).items() if places]
+            try:
+                # What has come before is admitted, and moves with its queue; what comes now waits at the gateways.
+                settled([send(g.hold, reading) for g in self._parts.gateways], "holding rows back", OPENING)
+                goods = self._control(source.scheduler.release, going)
+                try:
+                    self._control(target.scheduler.adopt, goods, moving)
+                except DsmsError:
+                    self._control(source.scheduler.adopt, goods, moving)
+                    raise
+                self._where.update(dict.fromkeys(going, target.name))
+            finally:
+                self._serve()
+            return {"queries": going, "from": source.name, "to": target.name, "seconds": stopwatch() - begun}
+
+    def down(self) -> None:
+        """End everything: first what lets rows in, then what works, then what writes; parts may be dead already."""
+        parts = self._parts
+        schedulers = [crew.scheduler for crew in parts.crews.values()]
+        for closing in ([g.close for g in parts.gateways], [s.close for s in schedulers], [parts.outlet.close]):
+            calls = []
+            for close in closing:
+                with suppress(DsmsError):
+                    calls.append(send(close))
+            for call in calls:
+                with suppress(DsmsError):
+                    settled(call, "closing")
+        if ray.is_initialized() and (me := _myself()) is not None:
+            sweep(self._name, spare=[f"{PREFIX}{self._name}"])
+            threading.Timer(FAREWELL, lambda: ray.kill(me)).start()
+
+    def _place(self, after: Roster, fresh: list[str]) -> str:
+        """The domain for queries that come."""
+        near = {name for one in fresh for name in together(after.plan, one)} - set(fresh)
+        if homes := {self._where[name] for name in near}:
+            count = {home: sum(self._where[name] == home for name in near) for home in homes}
+            return max(sorted(homes), key=lambda home: count[home])
+        work = dict.fromkeys(self._parts.crews, 0)
+        for query in self._roster.plan.queries:
+            work[self._where[query.name]] += len(query.stations)
+        return min(work, key=lambda domain: work[domain])
+
+    def _announced(self, queries: list[str]) -> dict[str, Any]:
+        """These queries, and what they may read, as a plan file would say it."""
+        table = self._roster.table
+        around = {kind: table[kind] for kind in ANNOUNCED if kind in table}
+        return {**around, "queries": {name: table["queries"][name] for name in queries}}
+
+    def _serve(self) -> None:
+        """Let the gateways know who reads what: every domain that reads a stream gets it once."""
+        readers: dict[str, list[Target]] = {}
+        for crew in self._parts.crews.values():
+            for stream, places in self._control(crew.scheduler.routes).items():
+                if places:
+                    target = Target(crew.scheduler, tuple(crew.hosts[place] for place in places))
+                    readers.setdefault(stream, []).append(target)
+        plan = self._roster.plan
+        streams = {
+            stream.name: Way(stream.schema, stream.timestamp, tuple(readers.get(stream.name, ())))
+            for stream in plan.streams
+            if stream.schema is not None  # rows are checked where they come in: by that of which nothing is known none
+        }
+        queries = {query.name: query.node.schema for query in plan.queries if query.node is not None}
+        routes = Routes(streams, queries, self._epoch)
+        settled([send(gateway.serve, routes) for gateway in self._parts.gateways], "telling the gateways the ways")
+
+    def _home(self, query: str) -> Crew:
+        if query not in self._where:
+            raise PlanError(f"no query {query!r}{existing(query, self._where)}")
+        return self._parts.crews[self._where[query]]
+
+    def _chosen(self, domain: str | None) -> list[Crew]:
+        crews = self._parts.crews
+        if domain is not None and domain not in crews:
+            raise DsmsError(f"no domain {domain!r}{existing(domain, crews)}")
+        return list(crews.values()) if domain is None else [crews[domain]]
+
+    def _control(self, method: Any, *arguments: Any) -> Any:
+        return settled(send(method, *arguments, group=CONTROL), _called(method), OPENING)
+
+    def _settled(self, method: Any, *arguments: Any) -> Any:
+        return settled(send(method, *arguments), _called(method))
+
+    def _or_error(self, method: Any, otherwise: dict[str, Any], group: str | None = None) -> dict[str, Any]:
+        try:
+            told: dict[str, Any] = settled(send(method, group=group), _called(method))
+        except DsmsError as error:
+            return {**otherwise, "state": "failed", "error": str(error)}
+        return told
+
+
+def _told(query: Query) -> tuple[Any, Any, bool]:
+    """What the outlet has to know of a query: its sink, its columns if they are known, whether rows only come."""
+    return query.sink, None if query.node is None else query.node.schema, appends(query)
+
+
+def _silent(domain: str) -> dict[str, Any]:
+    """The status of a domain that does not answer."""
+    return {"domain": domain, "streams": [], "queries": [], "stations": [], "phases": []}
+
+
+def _called(method: Any) -> str:
+    """What a call is named in a message."""
+    return str(getattr(method, "_method_name", getattr(method, "__name__", method)))
+
+
+def _myself() -> Any:
+    """The handle of this actor; None where it is none."""
+    context = ray.get_runtime_context()
+    return context.current_actor if context.get_actor_id() is not None else None
+
+
+# Several threads: questions are answered while a change is under way.
+ACTOR: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 8}
+DeploymentActor: Any = ray.remote(**ACTOR)(Deployment)
+
+
+def up(
+    table: Mapping[str, Any],
+    folder: str,
+    file: str,
+    name: str = "dsms",
+    setup: Setup | None = None,
+    replace: bool = False,
+    token: str | None = None,
+    progress: Tell = lambda _: None,
+) -> Any:
+    """Deploy a plan on the cluster that this process is part of; answers the handle of its Deployment."""
+    if not NAME.fullmatch(name):
+        raise DsmsError(f"{name!r} cannot be the name of a deployment: letters, digits, _ and - are wanted")
+    setup = setup or Setup.read(table.get("live", {}))
+    plan = Roster(table, Path(folder), file).plan  # what is wrong with it is found before anything is started
+    _make_room(name, replace, progress)
+    check_ports(setup)
+    queries = divided(plan, setup.domains)
+    working = [sum(station.query.name in names for station in plan.stations) for names in queries]
+    hosts = [max(1, min(setup.actors, count)) for count in working]
+    wanted = Wanted(name, table, folder, file, setup, epoch(), queries, hosts, token)
+    try:
+        parts = launched(wanted, progress)
+        handle = here(DeploymentActor, name).remote(name, table, folder, file, setup, parts, wanted.epoch)
+        begun = handle.begin.remote({str(domain): names for domain, names in enumerate(queries)})
+        settled(begun, f"deployment {name!r}", OPENING)
+    except BaseException:  # a Ctrl-C too leaves nothing half-started behind
+        if swept := sweep(name):
+            progress(f"{len(swept)} that were started have been ended")
+        raise
+    return handle
+
+
+def _make_room(name: str, replace: bool, progress: Tell) -> None:
+    """Nothing of this name may be there: what answers is not touched unless asked for, what does not is in the way."""
+    there = named(name)
+    if f"{PREFIX}{name}" in there:
+        handle = deployment(name)
+        try:
+            identity = settled(handle.identity.remote(), f"deployment {name!r}", ALIVE)
+        except DsmsError as error:
+            progress(f"an older deployment {name!r} does not answer ({error})")
+        else:
+            since = datetime.fromtimestamp(identity["since"]).isoformat(sep=" ", timespec="seconds")
+            if not replace:
+                raise DsmsError(
+                    f"there is a deployment {name!r} already, since {since}, at {', '.join(identity['gateways'])}; "
+                    f"`dsms down --name {name}` ends it, `dsms up --replace` puts this one in its place"
+                )
+            progress(f"ending the deployment {name!r} of {since}")
+            with suppress(DsmsError):
+                settled(handle.down.remote(), f"deployment {name!r}", OPENING)
+            sweep(name)
+    if swept := sweep(name):
+        progress(f"{len(swept)} left of an older deployment {name!r} ended: {', '.join(swept[:SHOWN])}")

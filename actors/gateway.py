@@ -1,0 +1,116 @@
+"""Where rows come in and results go out: a TCP server that speaks the wire, for any number of clients."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Coroutine, Iterable
+from typing import Any, TypeVar
+
+from actors.calls import Calls, own_handle
+from actors.connection import Connection
+from actors.desk import Desk
+from dsms.batch import Batch
+from dsms.errors import DsmsError
+from dsms.live.routes import Routes
+from dsms.wire import Bye
+
+HELLO = 10.0  # seconds a client has to say who it is
+CLOSING = 5.0  # seconds
+
+# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results keep their order as they have a thread of their own;
+# whoever waits for `hold` keeps nobody else waiting.
+ACTOR: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 8, "concurrency_groups": {"results": 1}}
+
+T = TypeVar("T")
+
+
+class Gateway:
+    """Serves clients in a thread of its own; its methods may be called from any other.
+
+    `name` must differ among the gateways of a deployment; `outlet` is asked for results that clients want.
+    """
+
+    def __init__(self, name: str, outlet: Any = None, token: str | None = None, hello: float = HELLO) -> None:
+        self._outlet, self._token, self._hello = outlet, token, hello
+        self._calls = Calls()
+        self._desk = Desk(name, self._calls, outlet)
+        self._address: tuple[str, int] | None = None
+        self._servers: list[asyncio.Server] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name=f"gateway {name}", daemon=True)
+        self._thread.start()
+
+    def listen(self, host: str, port: int) -> tuple[str, int]:
+        """Serve clients at this address; with port 0 at any that is free. Answers which it is."""
+        if self._outlet is not None:
+            self._desk.subscribers.me = own_handle(self, self._outlet.subscribe)
+        self._address = self._done(self._listen(host, port))
+        return self._address
+
+    def serve(self, routes: Routes) -> None:
+        """Rows go by these routes from now on, first those that were held."""
+        self._done(self._serve(routes))
+
+    def hold(self, streams: Iterable[str]) -> None:
+        """Keep rows of these streams back until the next `serve`; answers when all that came before is admitted."""
+        self._done(self._desk.intake.hold(list(streams)))
+
+    def results(self, query: str, number: int, batch: Batch) -> None:
+        """Results for the subscribers of a query, by their numbers in order."""
+        self._loop.call_soon_threadsafe(self._desk.subscribers.results, query, number, batch)
+
+    def status(self) -> dict[str, Any]:
+        """Where it is, and what came and was refused so far."""
+        return self._done(self._status())
+
+    def close(self) -> None:
+        """Let all clients go and serve no more; nothing if that is done."""
+        if self._loop.is_running():
+            self._done(self._close())
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(CLOSING)
+            self._calls.close()
+
+    def _done(self, work: Coroutine[Any, Any, T]) -> T:
+        """What comes of something that the loop's thread has to do."""
+        if not self._loop.is_running() and not self._thread.is_alive():
+            work.close()
+            raise DsmsError("the gateway is closed")
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def _connection(self) -> Connection:
+        return Connection(self._desk, self._token, self._hello)
+
+    async def _listen(self, host: str, port: int) -> tuple[str, int]:
+        try:
+            server = await self._loop.create_server(
+                lambda: Connection(self._desk, self._token, self._hello), host, port
+            )
+        except OSError as error:
+            raise DsmsError(f"cannot listen at {host}:{port}: {error.strerror or error}") from None
+        self._servers.append(server)
+        found = server.sockets[0].getsockname()
+        return str(found[0]), int(found[1])
+
+    async def _serve(self, routes: Routes) -> None:
+        self._desk.serve(routes)
+
+    async def _status(self) -> dict[str, Any]:
+        desk = self._desk
+        return {
+            "address": None if self._address is None else f"{self._address[0]}:{self._address[1]}",
+            "connections": len(desk.connections),
+            "rows": desk.intake.rows,
+            "bytes": desk.bytes,
+            "rejected": desk.rejected,
+            "subscribers": len(desk.subscribers),
+        }
+
+    async def _close(self) -> None:
+        for server in self._servers:
+            server.close()
+        for connection in list(self._desk.connections):
+            connection.send(Bye())
+            connection.close()
+        await asyncio.sleep(0)  # so that what is said is sent

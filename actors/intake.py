@@ -1,0 +1,118 @@
+"""Rows on their way from connections to the domains that read them, and what is held back while routes change."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from actors.calls import Calls
+from actors.lane import Done, Item, Lane
+from dsms.batch import Batch
+from dsms.errors import existing
+from dsms.live.routes import Routes, Way
+from dsms.parcel import Parcel
+from dsms.progress import highest
+
+
+class Intake:
+    """Sends what comes by a stream to all its targets, in order; belongs to the thread of a gateway's loop.
+
+    `End` is said of a stream for all who push into it: more rows of it are refused, and once all streams that a domain
+    reads have ended, its scheduler is told so. With several gateways, all ends must be said at one of them.
+    """
+
+    def __init__(self, name: str, calls: Calls) -> None:
+        self.routes = Routes()
+        self.rows = 0
+        self._calls = calls
+        self._prefix = f"{name}.{secrets.token_hex(4)}."  # one that was here before may have had the same name
+        self._count = 0
+        self._lanes: dict[Any, Lane] = {}  # by scheduler
+        self._ended: set[str] = set()
+        self._holding: set[str] = set()
+        self._held: list[Callable[[], None]] = []
+
+    def serve(self, routes: Routes) -> None:
+        """Send by these routes from now on, first what was held."""
+        self.routes = routes
+        self._lanes = {scheduler: lane for scheduler, lane in self._lanes.items() if lane.busy}
+        for target in (target for way in routes.streams.values() for target in way.targets):
+            self._lanes.setdefault(target.scheduler, Lane(target.scheduler, self._calls))
+        held, self._held = self._held, []
+        self._holding.clear()
+        for go in held:
+            go()
+
+    async def hold(self, streams: Iterable[str]) -> None:
+        """Keep back what comes by these streams from now on; returns when all that came before is admitted."""
+        self._holding.update(streams)
+        await asyncio.gather(*(lane.settled() for lane in self._lanes.values()))
+
+    def take(self, stream: str, batch: Batch, done: Done) -> None:
+        """Rows of a stream; without rows, a mark that is done when all before it is."""
+        if stream in self._holding:
+            self._held.append(partial(self.take, stream, batch, done))
+            return
+        way = self._way(stream, done)
+        if way is None:
+            return
+        if not batch.rows:
+            self._each(way, Item(stream, done))
+            return
+        if stream in self._ended:
+            done(f"rows for {stream!r} after its end")
+            return
+        self.rows += batch.rows
+        due = isinstance(batch.arrived, np.ndarray)
+        if due:
+            batch = replace(batch, arrived=batch.arrived - self.routes.epoch)
+        self._count += 1
+        latest = None if way.timestamp is None else highest(batch, way.timestamp)
+        parcel = Parcel(f"{self._prefix}{self._count}", batch.rows, batch.memory(), latest, due)
+        self._each(way, Item(stream, done, parcel, batch))
+
+    def advance(self, stream: str, upto: int, done: Done) -> None:
+        """No older rows will come by a stream."""
+        if stream in self._holding:
+            self._held.append(partial(self.advance, stream, upto, done))
+        elif (way := self._way(stream, done)) is not None:
+            self._each(way, Item(stream, done, upto=upto))
+
+    def end(self, stream: str, done: Done) -> None:
+        """Nothing will come by a stream any more."""
+        if stream in self._holding:
+            self._held.append(partial(self.end, stream, done))
+        elif (way := self._way(stream, done)) is not None:
+            new = stream not in self._ended
+            self._ended.add(stream)
+            over = [t for t in way.targets if new and self.routes.read_by(t.scheduler) <= self._ended]
+            self._each(replace(way, targets=tuple(over)), Item(stream, done, ends=True))
+
+    def _way(self, stream: str, done: Done) -> Way | None:
+        way = self.routes.streams.get(stream)
+        if way is None:
+            done(f"no stream {stream!r}{existing(stream, self.routes.streams)}")
+        return way
+
+    def _each(self, way: Way, item: Item) -> None:
+        """Add it to the lane of every target; done when the last has answered, at once where there is none."""
+        left, reasons = len(way.targets), []
+
+        def answered(reason: str | None) -> None:
+            nonlocal left
+            left -= 1
+            if reason is not None:
+                reasons.append(reason)
+            if left <= 0:
+                item.done(reasons[0] if reasons else None)
+
+        if not way.targets:
+            answered(None)
+        for target in way.targets:
+            self._lanes[target.scheduler].add(replace(item, hosts=target.hosts, done=answered))

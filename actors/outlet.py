@@ -1,0 +1,155 @@
+"""Where all results come together: in order, into the plan's files, and on to the gateways whose clients want them."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from actors.calls import Calls
+from dsms.batch import Batch
+from dsms.errors import DsmsError, PlanError, existing
+from dsms.files import Sink, sink_from
+from dsms.live.in_order import InOrder
+from dsms.outlets import STDOUT, schema_like
+from dsms.schema import Schema, conformed
+
+log = logging.getLogger("dsms")
+
+# How it is made an actor: `ray.remote(**ACTOR)(Outlet)`; one thread, so that nothing here is locked.
+ACTOR: dict[str, Any] = {"num_cpus": 0}
+
+Told = tuple[Any, Schema | None, bool]  # a query's sink as in its plan, its columns if known, whether rows only come
+
+
+@dataclass
+class Course:
+    """What has become of one query's results."""
+
+    target: Any  # None: they are for subscribers only
+    schema: Schema | None
+    appends: bool
+    folder: Path
+    sink: Sink | None = None
+    order: InOrder = field(default_factory=InOrder)
+    rows: int = 0
+    error: str | None = None  # why its file is no longer written
+
+
+class Outlet:
+    """Takes each query's numbered batches from wherever they are made, and gives them out 1, 2, 3 …"""
+
+    def __init__(self) -> None:
+        self._courses: dict[str, Course] = {}
+        self._gateways: defaultdict[str, dict[str, Any]] = defaultdict(dict)  # by query: those that want it, by name
+        self._gone: list[str] = []  # gateways that did not answer; another thread finds out
+        self._calls = Calls()
+
+    def open(self, queries: Mapping[str, Told], folder: str) -> None:
+        """Results of these queries will come, besides those of others; files are relative to the folder."""
+        made: dict[str, Course] = {}
+        try:
+            for name, (target, schema, appends) in queries.items():
+                if name in self._courses:
+                    raise DsmsError(f"query {name!r} has an outlet already")
+                target = None if target == STDOUT else target
+                made[name] = course = Course(target, schema, appends, Path(folder))
+                if target is not None and schema is not None:
+                    course.sink = self._sink(name, course, schema)
+        except DsmsError:
+            for course in made.values():
+                if course.sink is not None:
+                    course.sink.abandon()
+            raise
+        self._courses.update(made)
+
+    def take(self, query: str, number: int, batch: Batch) -> None:
+        """Results of a query; those of one that was shut meanwhile are not wanted any more."""
+        course = self._courses.get(query)
+        if course is None:
+            return
+        while self._gone:
+            self._forget(self._gone.pop())
+        for place, found in course.order.take(number, batch):
+            course.rows += found.rows
+            self._write(query, course, found)
+            for name, gateway in self._gateways[query].items():
+                call = self._calls(gateway.results, query, place, found, group="results")
+                call.add_done_callback(partial(self._sent, name))
+
+    def subscribe(self, query: str, gateway: Any, name: str, after: int | None = None) -> tuple[int, list[Any]]:
+        """Send a query's results to a gateway from now on.
+
+        Answers the number of the last one so far, and those after `after` that are still kept, each with its number.
+        """
+        course = self._courses.get(query)
+        if course is None:
+            raise DsmsError(f"no query {query!r}{existing(query, self._courses)}")
+        self._gateways[query][name] = gateway
+        return course.order.latest, course.order.after(after)
+
+    def unsubscribe(self, query: str, name: str) -> None:
+        """No more of them to this gateway."""
+        self._gateways[query].pop(name, None)
+
+    def shut(self, query: str) -> None:
+        """No more results of a query will come: its file is finished. Subscribers stay, should it come again."""
+        course = self._courses.pop(query, None)
+        if course is not None and course.sink is not None:
+            course.sink.close()
+
+    def status(self) -> dict[str, Any]:
+        """What came of each query so far."""
+        return {
+            "queries": [
+                {
+                    "name": name,
+                    "results": course.order.latest,
+                    "rows": course.rows,
+                    "held": course.order.held,
+                    "gateways": len(self._gateways[name]),
+                    "error": course.error,
+                }
+                for name, course in self._courses.items()
+            ]
+        }
+
+    def close(self) -> None:
+        """Finish all files."""
+        for query in list(self._courses):
+            self.shut(query)
+        self._calls.close()
+
+    def _write(self, query: str, course: Course, batch: Batch) -> None:
+        """Into the file; if that fails the results still go to subscribers, and the status says why."""
+        if course.target is None or course.error is not None:
+            return
+        try:
+            if course.sink is None:
+                course.schema = schema_like(batch)
+                course.sink = self._sink(query, course, course.schema)
+            if course.schema is not None:
+                course.sink.write(conformed(batch, course.schema, query))
+        except (DsmsError, OSError) as error:
+            course.error = str(error)
+            log.error("the results of %r are no longer written: %s", query, error)
+
+    def _sink(self, query: str, course: Course, schema: Schema) -> Sink:
+        try:
+            return sink_from(course.target, schema, course.appends, course.folder, live=True)
+        except PlanError as error:
+            raise error.within(f"queries.{query}.sink") from None
+
+    def _sent(self, name: str, done: Future[Any]) -> None:
+        if not done.cancelled() and done.exception() is not None:
+            self._gone.append(name)
+
+    def _forget(self, name: str) -> None:
+        """A gateway is gone."""
+        for gateways in self._gateways.values():
+            gateways.pop(name, None)

@@ -1,0 +1,125 @@
+"""Who at a gateway wants the results of which query, and how they get them without a gap or a double."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from actors.calls import Calls
+from dsms.batch import Batch
+from dsms.errors import DsmsError
+from dsms.outlets import schema_like
+from dsms.schema import Schema, conformed
+from dsms.wire import Error, Message, Result, Schemas, WireError, encoded
+from dsms.wire.pieces import pieces
+
+Numbered = tuple[int, Batch]
+
+
+class Reader(Protocol):
+    """The connection of a subscriber."""
+
+    def send(self, message: Message) -> None:
+        """Say something to it."""
+
+    def write(self, data: bytes) -> None:
+        """Send it what is encoded already."""
+
+
+@dataclass
+class Subscriber:
+    """One connection's wish; until it is known what is sent of the past, what comes is kept."""
+
+    early: list[Numbered] | None = field(default_factory=list)
+    sent: int = 0  # up to this number it has what the outlet still had of the past
+
+
+class Subscribers:
+    """The wishes of all connections; belongs to the thread of a gateway's loop."""
+
+    def __init__(self, name: str, calls: Calls, outlet: Any, tell: Callable[[Schemas], None]) -> None:
+        self.schemas: dict[str, Schema] = {}
+        self.me: Any = None  # what the outlet calls this gateway by
+        self._name, self._calls, self._outlet, self._tell = name, calls, outlet, tell
+        self._wishes: dict[str, dict[Reader, Subscriber]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return sum(map(len, self._wishes.values()))
+
+    def subscribe(self, reader: Reader, query: str, after: int | None) -> None:
+        """Results of a query from the next on, or all that are still there after a number."""
+        wish = Subscriber()
+        self._wishes.setdefault(query, {})[reader] = wish
+        task = asyncio.get_running_loop().create_task(self._begin(reader, query, after, wish))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def unsubscribe(self, reader: Reader, query: str) -> None:
+        """No more of them."""
+        wishes = self._wishes.get(query, {})
+        if wishes.pop(reader, None) is not None and not wishes:
+            del self._wishes[query]
+            if self._outlet is not None:
+                self._calls(self._outlet.unsubscribe, query, self._name)
+
+    def leave(self, reader: Reader) -> None:
+        """The connection is gone."""
+        for query in [query for query, wishes in self._wishes.items() if reader in wishes]:
+            self.unsubscribe(reader, query)
+
+    def results(self, query: str, number: int, batch: Batch) -> None:
+        """Pass results on to all who want them."""
+        ready = []
+        for reader, wish in self._wishes.get(query, {}).items():
+            if wish.early is not None:
+                wish.early.append((number, batch))
+            elif number > wish.sent:
+                wish.sent = 0  # from here on all that comes is new
+                ready.append(reader)
+        if ready:
+            self._send(ready, query, number, batch)
+
+    async def _begin(self, reader: Reader, query: str, after: int | None, wish: Subscriber) -> None:
+        """Ask the outlet for the past, then go on with what came meanwhile."""
+        past: list[Numbered] = []
+        if self._outlet is not None:
+            call = self._calls(self._outlet.subscribe, query, self.me, self._name, after)
+            try:
+                wish.sent, past = await asyncio.wrap_future(call)
+            except Exception as error:
+                self._refuse([reader], query, str(error))
+                return
+        early, wish.early = wish.early or [], None
+        for number, batch in past:
+            self._send([reader], query, number, batch)
+        for number, batch in early:
+            if number > wish.sent and self._wishes.get(query, {}).get(reader) is wish:
+                self._send([reader], query, number, batch)
+
+    def _send(self, readers: list[Reader], query: str, number: int, batch: Batch) -> None:
+        """Encoded once, however many want it."""
+        try:
+            schema = self._schema(query, batch)
+            batch = conformed(batch, schema, query)
+            parts = [b"".join(encoded(Result(query, number, piece, schema))) for piece in pieces(batch, schema)]
+        except (DsmsError, WireError) as error:
+            self._refuse(readers, query, f"result {number} cannot be sent: {error}")
+            return
+        for reader in readers:
+            for part in parts:
+                reader.write(part)
+
+    def _refuse(self, readers: list[Reader], query: str, reason: str) -> None:
+        for reader in readers:
+            self.unsubscribe(reader, query)
+            reader.send(Error(reason.strip().splitlines()[-1], query=query))
+
+    def _schema(self, query: str, batch: Batch) -> Schema:
+        """Its columns; where they are not known the first rows say them, and all are told before."""
+        if query not in self.schemas:
+            self.schemas[query] = schema_like(batch)
+            self._tell(Schemas({}, {query: self.schemas[query]}))
+        return self.schemas[query]

@@ -1,0 +1,80 @@
+"""The frames that were sent and not acknowledged: how many there may be, and which to send again."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from dsms.errors import DsmsError
+from dsms.wire.producer import BYTES, FRAMES
+
+
+class Window:
+    """Frames by sequence until they are acknowledged or refused; waits end when a failure is set."""
+
+    def __init__(self, frames: int = FRAMES, size: int = BYTES) -> None:
+        self.failure: DsmsError | None = None
+        self._most, self._size = frames, size
+        self._frames: dict[int, bytes] = {}
+        self._bytes = 0
+        self._last = 0
+        self._changed = threading.Condition()
+
+    @property
+    def last(self) -> int:
+        """The sequence of the newest frame."""
+        return self._last
+
+    def begin(self, sequence: int) -> None:
+        """Go on after the number that the other side knows, if that is higher; what it knows needs no sending."""
+        self.acknowledge(sequence)
+        self._last = max(self._last, sequence)
+
+    def add(self, made: Callable[[int], bytes]) -> bytes:
+        """The next frame, made with its sequence."""
+        with self._changed:
+            frame = made(self._last + 1)  # the number is used only if the frame can be made
+            self._last += 1
+            self._frames[self._last] = frame
+            self._bytes += len(frame)
+        return frame
+
+    def acknowledge(self, sequence: int) -> None:
+        """All up to this one are safe."""
+        with self._changed:
+            for known in [known for known in self._frames if known <= sequence]:
+                self._bytes -= len(self._frames.pop(known))
+            self._changed.notify_all()
+
+    def drop(self, sequence: int) -> None:
+        """This one is refused: it is not sent again."""
+        with self._changed:
+            self._bytes -= len(self._frames.pop(sequence, b""))
+            self._changed.notify_all()
+
+    def fail(self, error: DsmsError) -> None:
+        """Nothing more will be acknowledged."""
+        with self._changed:
+            self.failure = error
+            self._changed.notify_all()
+
+    def unsafe(self) -> list[bytes]:
+        """The frames to send again, in order."""
+        with self._changed:
+            return list(self._frames.values())
+
+    def wait_for_room(self) -> None:
+        """Wait until another frame may be sent."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self.failure or (self._bytes < self._size and len(self._frames) < self._most)
+            )
+
+    def wait_for_all(self, timeout: float | None) -> int:
+        """Wait until all is acknowledged; answers how many frames are not."""
+        with self._changed:
+            self._changed.wait_for(lambda: self.failure or not self._frames, timeout)
+            return len(self._frames)
+
+    def _roomy(self) -> bool:
+        return self._bytes < self._size and len(self._frames) < self._most

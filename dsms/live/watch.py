@@ -1,0 +1,117 @@
+"""All that is watched of a domain for as long as it runs: rates, latency, staleness, phases and decisions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dsms.advice.explain import segments_of
+from dsms.advice.reasons import finite
+from dsms.live.phases import Phases
+from dsms.live.rates import Rates
+from dsms.live.recent import Recent
+from dsms.live.results import Results
+from dsms.observers import Observer
+from dsms.plan import Plan
+from dsms.selection.gatherer import text_of
+
+if TYPE_CHECKING:
+    from dsms.engine import Engine
+
+
+class Watch:
+    """Its memory does not grow with time; it answers between two turns."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._rates, self._results, self._recent = Rates(plan), Results(plan), Recent()
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """What an engine is to tell of what happens."""
+        return self._rates, self._results, self._recent
+
+    @property
+    def phases(self) -> Phases:
+        """One for each stretch under one policy."""
+        return self._results.phases
+
+    def why(self, count: int = 1) -> list[dict[str, Any]]:
+        """The last decisions that were looked at, the newest first."""
+        return self._recent.last(count)
+
+    def carried(self, plan: Plan) -> Watch:
+        """The watch of an engine that takes over with another plan, under the same policy and on the same clock.
+
+        What is known of queries, stations and streams that stay goes on, and so do phases and decisions.
+        """
+        if not self._results.begun:
+            return Watch(plan)
+        now = self._settle(self._results.engine)
+        after = Watch(plan)
+        after._rates, after._results = self._rates.carried(plan, now), self._results.carried(plan, now)
+        after._recent = self._recent
+        return after
+
+    def status(self, engine: Engine) -> dict[str, Any]:
+        """How things stand, as plain data; what does not exist is None."""
+        now = self._settle(engine)
+        ledger = engine.ledger
+        utilisation, idle = self._rates.shares(now)
+        return {
+            "policy": text_of(engine.chosen),
+            "decides": engine.policy.name,
+            "qos": str(engine.qos),
+            "now": now,
+            "held": ledger.held,
+            "held_bytes": ledger.held_bytes if ledger.size is None else ledger.held * ledger.size,
+            "turns": self._results.turns,
+            "swaps": self.phases.swaps,
+            "utilisation": utilisation,
+            "idle_with_work": idle,
+            **self._results.status(now, engine.weights),
+            "streams": self._streams(now),
+            "stations": self._stations(engine, now),
+            "phases": self.phases.to_json(),
+        }
+
+    def _settle(self, engine: Engine) -> float:
+        """Bring everything up to date."""
+        engine.fold()
+        now = engine.clock.now()
+        self._rates.settle(now)
+        self._results.settle(now)
+        return now
+
+    def _streams(self, now: float) -> list[dict[str, Any]]:
+        rates = self._rates
+        return [{"name": name, "rows": rows, "rate": rates.stream(name, now)} for name, rows in rates.rows.items()]
+
+    def _stations(self, engine: Engine, now: float) -> list[dict[str, Any]]:
+        priorities = _priorities(engine)
+        found = []
+        for station in engine.plan.stations:
+            known = engine.statistics.of(station)  # which is what there is of one that has done nothing of late
+            taken, made, busy, watched = self._rates.station(station.name, now)
+            found.append(
+                {
+                    "name": station.name,
+                    "query": station.query.name,
+                    "queue": sum(queue.count for queue in engine.ledger.inputs[station.index]),
+                    "rate_in": taken / watched if watched > 0 else 0.0,
+                    "rate_out": made / watched if watched > 0 else 0.0,
+                    "cost": busy * engine.clock.budget / taken if taken else known.cost,
+                    "selectivity": made / taken if taken else known.selectivity,
+                    "busy": min(1.0, busy / watched) if watched > 0 else 0.0,
+                    "priority": finite(priorities.get(station.index)),
+                }
+            )
+        return found
+
+
+def _priorities(engine: Engine) -> dict[int, float]:
+    """By station, the highest that a segment with it had at the last decision, if it still has work."""
+    found: dict[int, float] = {}
+    for segment in segments_of(engine.ledger):
+        if segment.ranked is not None and any(queue.count for queue in segment.queues):
+            for station in segment.stations:
+                found[station.index] = max(found.get(station.index, -segment.key), -segment.key)
+    return found

@@ -1,0 +1,54 @@
+"""What is known of one producer's frames: which came before, which are on their way, up to which all are safe."""
+
+from __future__ import annotations
+
+FRAMES = 256
+BYTES = 64 * 1024 * 1024
+
+
+class Producer:
+    """Counts the frames of one producer over all its connections, so that none is taken twice or acknowledged early."""
+
+    def __init__(self, name: str, frames: int = FRAMES, size: int = BYTES) -> None:
+        self.name = name
+        self.taken = 0  # the last sequence that was taken in
+        self.safe = 0  # up to here all are done
+        self._most, self._size = frames, size
+        self._bytes = 0
+        self._waiting: dict[int, tuple[int, bool]] = {}  # by sequence, in order: bytes, and whether it is done
+
+    @property
+    def waiting(self) -> int:
+        """Frames that were taken in and are not safe."""
+        return len(self._waiting)
+
+    @property
+    def full(self) -> bool:
+        """Whether more is on its way than should be."""
+        return self._bytes > self._size or len(self._waiting) > self._most
+
+    @property
+    def roomy(self) -> bool:
+        """Whether there is room again, and enough of it that reading on is worth while."""
+        return self._bytes <= self._size // 2 and len(self._waiting) <= self._most // 2
+
+    def take(self, sequence: int, size: int) -> bool:
+        """Whether this frame is new; if so it is now on its way."""
+        if sequence <= self.taken:
+            return False
+        self.taken = sequence
+        self._waiting[sequence] = (size, False)
+        self._bytes += size
+        return True
+
+    def done(self, sequence: int) -> None:
+        """The frame has come to where it should, or is refused for good."""
+        self._waiting[sequence] = (self._waiting[sequence][0], True)
+        while self._waiting:
+            first = next(iter(self._waiting))
+            size, done = self._waiting[first]
+            if not done:
+                break
+            del self._waiting[first]
+            self._bytes -= size
+            self.safe = first

@@ -1,0 +1,196 @@
+"""Stations on hosts, without a cluster: plain objects in one process that speak as the actors do."""
+
+from __future__ import annotations
+
+import io
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from strategies import FEW, POLICIES, plan_tables, policy, suits
+
+import dsms
+from actors.fleet import Fleet
+from actors.host import Host
+from actors.runner import ActorRunner
+from dsms import Batch, Engine, WallClock, plan_from, policy_named
+from dsms.errors import DsmsError, OperatorError
+from dsms.parcel import Parcel
+from dsms.runners import BatchRunner
+from dsms.trace import Trace
+
+
+class Home:
+    """A scheduler as hosts know it: turns that passed through several of them come home here."""
+
+    def __init__(self) -> None:
+        self.fleet: Fleet | None = None
+
+    def there(self) -> bool:
+        return True
+
+    def done(self, turn: Any) -> None:
+        assert self.fleet is not None
+        self.fleet.done(turn)
+
+
+def fleet_of(hosts: int, home: Home | None = None, outlet: Any = None) -> Fleet:
+    fleet = Fleet([Host() for _ in range(hosts)], home, outlet)
+    if home is not None:
+        home.fleet = fleet
+    return fleet
+
+
+def on_hosts(hosts: int, home: bool = False) -> Any:
+    return lambda plan, ledger, clock: ActorRunner(plan, ledger, clock, fleet_of(hosts, Home() if home else None))
+
+
+def trace_of(plan: dsms.Plan, text: str, runner: Any = None) -> str:
+    file = io.StringIO()
+    Engine(plan, policy(text), runner=runner, observers=[Trace(file)]).run()
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(("hosts", "home"), [(1, False), (2, True), (5, False), (5, True)])
+@FEW
+@given(table=plan_tables())
+def test_hosts_take_the_same_turns_as_one_process(hosts: int, home: bool, table: dict[str, Any]) -> None:
+    """Whatever the plan and the policy, however stations are spread, whoever carries a turn on from host to host."""
+    plan = plan_from(table)
+    for text in POLICIES:
+        if suits(text, plan, BatchRunner):
+            assert trace_of(plan, text, on_hosts(hosts, home)) == trace_of(plan, text)
+
+
+FILTERS = {
+    "streams": {"s": {"schema": {"x": "int64"}}},
+    "queries": {
+        "q": {
+            "from": "s",
+            "operators": [
+                {"name": f"f{n}", "function": lambda batch, n=n: batch.columns["x"] % (n + 2) > 0} for n in range(4)
+            ],
+        }
+    },
+    "run": {"statistics": "average"},
+}
+
+
+class Outlet:
+    """Who takes results."""
+
+    def __init__(self) -> None:
+        self.taken: list[tuple[str, int, list[int]]] = []
+
+    def take(self, query: str, number: int, batch: Batch) -> None:
+        self.taken.append((query, number, batch.columns["x"].tolist()))
+
+    def status(self) -> dict[str, Any]:
+        return {}
+
+
+@pytest.mark.parametrize("name", ["fifo", "chain", "rr-query"])
+@pytest.mark.parametrize("hosts", [1, 2, 4])
+def test_rows_that_only_hosts_see_come_out_in_order_and_numbered(name: str, hosts: int) -> None:
+    outlet, home = Outlet(), Home()
+    fleet = fleet_of(hosts, home, outlet)
+    engine = Engine(
+        plan_from(FILTERS),
+        policy_named(name),
+        clock=WallClock(),
+        runner=partial(ActorRunner, fleet=fleet),
+    )
+    values = [np.arange(start, start + 10) for start in range(0, 200, 10)]
+    for number, column in enumerate(values):
+        fleet.hosts[0].put({f"k{number}": Batch.of({"x": column})})
+        engine.push("s", Parcel(f"k{number}", 10, 80.0))
+        if number % 3 == 0:
+            engine.step()
+    engine.run()
+    assert [number for _, number, _ in outlet.taken] == list(range(1, 1 + len(outlet.taken)))
+    left = [x for _, _, rows in outlet.taken for x in rows]
+    assert left == [x for x in range(200) if all(x % n for n in (2, 3, 4, 5))]
+    assert engine.ledger.held == 0
+    assert engine.ledger.held_bytes == 0
+
+
+def test_a_turn_goes_once_through_all_hosts_with_all_that_its_slice_allows() -> None:
+    """Not with every batch by itself: the way between processes costs more than a batch."""
+    calls = []
+
+    class Counting(Host):
+        def grant(self, grant: Any, outputs: Any = ()) -> Any:
+            calls.append(self.place)
+            return super().grant(grant, outputs)
+
+    fleet = Fleet([Counting() for _ in range(4)])
+    engine = Engine(
+        plan_from(FILTERS),
+        policy_named("rr-query:time=10"),
+        clock=WallClock(),
+        runner=partial(ActorRunner, fleet=fleet),
+    )
+    for _ in range(20):
+        engine.push("s", Batch.of({"x": np.arange(10)}))
+    engine.step()
+    engine.step()
+    calls.clear()  # by now it is known what rows cost
+    for _ in range(20):
+        engine.push("s", Batch.of({"x": np.arange(10)}))
+    engine.step()
+    assert calls == [0, 1, 2, 3]
+
+
+def test_an_operator_that_fails_in_another_host_fails_the_turn() -> None:
+    def broken(batch: Batch) -> Batch:
+        raise ValueError("no such thing")
+
+    table = {**FILTERS, "queries": {"q": {**FILTERS["queries"]["q"]}}}
+    table["queries"]["q"]["operators"] = [
+        *FILTERS["queries"]["q"]["operators"][:2],
+        {"name": "bad", "function": broken},
+    ]
+    home = Home()
+    fleet = fleet_of(3, home)
+    engine = Engine(
+        plan_from(table), policy_named("rr-query"), clock=WallClock(), runner=partial(ActorRunner, fleet=fleet)
+    )
+    engine.push("s", Batch.of({"x": np.arange(10)}))
+    with pytest.raises(OperatorError, match=r"operator 'bad' raised ValueError: no such thing"):
+        engine.run()
+
+
+def test_rows_that_never_come_are_not_waited_for_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("actors.host.PATIENCE", 0.01)
+    engine = Engine(plan_from(FILTERS), policy_named("fifo"), clock=WallClock(), runner=on_hosts(2))
+    engine.push("s", Parcel("lost", 10, 80.0))
+    with pytest.raises(DsmsError, match=r"the rows of 'lost' did not come within 0.01 s"):
+        engine.run()
+
+
+def test_a_stream_with_timestamps_of_its_own_is_read_from_parcels() -> None:
+    table = {
+        "streams": {"s": {"schema": {"k": "int64", "at": "int64"}, "timestamp": "at"}},
+        "queries": {"q": {"cql": "SELECT k, count(*) AS n FROM s [RANGE 5 MICROSECONDS] GROUP BY k"}},
+    }
+    rows = {"k": [1, 1, 2, 1], "at": [1, 3, 4, 9]}
+
+    def results(runner: Any, parcel: bool) -> list[Any]:
+        left: list[Any] = []
+        engine = Engine(
+            plan_from(table),
+            policy_named("fifo"),
+            clock=WallClock(),
+            runner=runner,
+            sink=lambda _, batch: left.extend(zip(batch.each("sign").tolist(), batch.records(), strict=True)),
+        )
+        if parcel:
+            engine.runner.fleet.hosts[0].put({"k": Batch.of(rows)})
+        engine.push("s", Parcel("k", 4, 64.0, latest=9) if parcel else Batch.of(rows))
+        engine.end()
+        engine.run()
+        return left
+
+    assert results(on_hosts(3), True) == results(None, False) != []
