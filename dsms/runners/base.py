@@ -115,6 +115,10 @@ class Runner(ABC):
         """Tuples and bytes of each batch in a queue, the oldest first."""
         raise DsmsError(f"{type(self).__name__} has no batches in its queues")
 
+    def held_bytes(self, queues: Sequence[Queue]) -> list[float]:
+        """The bytes in each of these queues."""
+        return [sum(size for _, size in self.contents(queue)) for queue in queues]
+
     def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
         """The goods of these stations for another runner: this one is to be succeeded by one without them."""
         raise DsmsError(f"{type(self).__name__} has no goods that could move")
