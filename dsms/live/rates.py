@@ -143,7 +143,7 @@ class Rates(Observer):
         """What each did of late."""
         work = self._work(now)
         names = [station.name for station in self._engine.plan.stations]
-        return {name: Done(*work.get(name, (0, 0, 0.0)), self._watched(name, now)) for name in names}
+        return {name: _done(work.get(name, (0, 0, 0.0)), self._watched(name, now)) for name in names}
 
     def carried(self, plan: Plan, now: float) -> Rates:
         """The same for another plan: what is known of streams and stations that stay goes on."""
@@ -207,3 +207,8 @@ def _in_turns(instants: Floats, turns: Sequence[tuple[float, int]]) -> NDArray[n
     begun: Numbers = np.bincount(first, minlength=size)
     over: Numbers = np.bincount(np.minimum(first + counts, size - 1), minlength=size)
     return np.cumsum(begun - over)[:-1] > 0
+
+
+def _done(work: Sequence[float], watched: float) -> Done:
+    taken, made, busy = work
+    return Done(taken, made, busy, watched)
