@@ -118,8 +118,9 @@ class Scheduler:
     def release(self, queries: Collection[str]) -> bytes:
         return pickled(self._at_work.release(queries))
 
-    def adopt(self, inventory: bytes, table: Mapping[str, Any]) -> None:
-        self._at_work.adopt(table, unpickled(inventory))
+    def adopt(self, goods: bytes, table: Mapping[str, Any]) -> None:
+        """Take in what another let go; what the queries of the table need stands in the goods too."""
+        self._at_work.adopt(*unpickled(goods))
 
     def table(self) -> dict[str, Any]:
         """The queries that are here, as a plan file would say them."""
