@@ -12,7 +12,7 @@ from dsms.statistics import Statistics
 def divided(plan: Plan, domains: int) -> list[list[str]]:
     """The queries of each domain: groups that hang together, the dearest first, each to where there is least work.
 
-    Where all that queries have in common is that a stream's rows are put in order for them, each domain does that itself.
+    Where queries have in common only that a stream's rows are put in order for them, each domain does that itself.
     """
     spread: list[list[str]] = [[] for _ in range(domains)]
     work = [0.0] * domains
