@@ -127,6 +127,8 @@ def test_a_query_that_comes_again_goes_on_with_its_numbers(tmp_path: Path) -> No
     outlet.open({"q": (None, N, True)}, str(tmp_path))
     with serving(Routes(queries={"q": N}), outlet=outlet) as (_, address), dsms.connect(address) as client:
         wanted = client.subscribe("q", after=0)
+        while not outlet.status()["queries"][0]["gateways"]:
+            pass
         for number in (2, 1):
             outlet.take("q", number, rows(number))
         outlet.shut("q")
