@@ -18,8 +18,8 @@ from dsms.wire import Bye
 HELLO = 10.0  # seconds a client has to say who it is
 CLOSING = 5.0  # seconds
 
-# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results keep their order as they have a thread of their own;
-# whoever waits for `hold` keeps nobody else waiting.
+# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results have a thread of their own, and whoever waits for
+# `hold` keeps nobody else waiting; Ray keeps no order among such calls, not even with one thread.
 ACTOR: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 8, "concurrency_groups": {"results": 1}}
 
 T = TypeVar("T")
@@ -57,7 +57,7 @@ class Gateway:
         self._done(self._desk.intake.hold(list(streams)))
 
     def results(self, query: str, number: int, batch: Batch) -> None:
-        """Results for the subscribers of a query, by their numbers in order."""
+        """Results for the subscribers of a query; they may come out of order, and go by their numbers."""
         self._loop.call_soon_threadsafe(self._desk.subscribers.results, query, number, batch)
 
     def status(self) -> dict[str, Any]:
