@@ -7,9 +7,10 @@ import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-from actors.calls import Calls, own_handle
+from actors.calls import Calls
 from actors.connection import Connection
 from actors.desk import Desk
+from actors.messages import is_remote, myself
 from dsms.batch import Batch
 from dsms.errors import DsmsError
 from dsms.live.routes import Routes
@@ -44,7 +45,7 @@ class Gateway:
     def listen(self, host: str, port: int) -> tuple[str, int]:
         """Serve clients at this address; with port 0 at any that is free. Answers which it is."""
         if self._outlet is not None:
-            self._desk.subscribers.me = own_handle(self, self._outlet.subscribe)
+            self._desk.subscribers.me = myself() if is_remote(self._outlet.subscribe) else self
         self._address = self._done(self._listen(host, port))
         return self._address
 
@@ -78,9 +79,6 @@ class Gateway:
             work.close()
             raise DsmsError("the gateway is closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _connection(self) -> Connection:
-        return Connection(self._desk, self._token, self._hello)
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         try:

@@ -12,7 +12,7 @@ import ray
 
 from actors.fleet import Fleet
 from actors.grant import Turn
-from actors.messages import ARRIVALS, CONTROL, TURNS, actor, pickled, unpickled
+from actors.messages import ARRIVALS, CONTROL, TURNS, actor, myself, pickled, unpickled
 from actors.runner import ActorRunner
 from dsms.collecting import rarely_collecting
 from dsms.errors import DsmsError
@@ -50,7 +50,7 @@ class Scheduler:
     def open(self, hosts: Sequence[Any], outlet: Any = None, home: Any = None) -> None:
         """Bring the stations to their hosts and begin."""
         rarely_collecting().__enter__()  # for as long as the process lives
-        self._fleet = Fleet(hosts, home or _myself(), outlet)
+        self._fleet = Fleet(hosts, home or myself(), outlet)
         self._letters.begin()
         self._domain = Domain(
             self._name,
@@ -163,11 +163,6 @@ class Scheduler:
         runner = self._at_work.engine.runner
         assert isinstance(runner, ActorRunner)
         return runner
-
-
-def _myself() -> Any:
-    """The handle by which others call this actor; None where it is none."""
-    return ray.get_runtime_context().current_actor if ray.is_initialized() else None
 
 
 SchedulerActor = actor(Scheduler, TURNS, **{ARRIVALS: 4, CONTROL: 4})
