@@ -58,7 +58,7 @@ def test_where_no_cluster_is_recorded_the_error_says_how_to_start_one(tmp_path, 
     monkeypatch.setenv("DSMS_RUN", str(tmp_path))
     monkeypatch.setattr(cluster, "RECORD", tmp_path / "none")
     with pytest.raises(
-        DsmsError, match="no Ray cluster: RAY_ADDRESS is not set, and none is recorded in .*deploy/head"
+        DsmsError, match=r"no Ray cluster: RAY_ADDRESS is not set, and none is recorded in .*deploy/head"
     ):
         cluster.recorded()
 

@@ -260,7 +260,7 @@ def test_a_deployment_is_found_again_not_started_twice_and_what_is_left_of_it_is
     handle = up(TABLE, str(tmp_path), "p.toml", "twice", small(), progress=told.append)
     assert told[-1] == "4 of 4 actors are up"
     assert ray_cluster.get(cluster.deployment("twice").identity.remote())["name"] == "twice"
-    with pytest.raises(DsmsError, match="there is a deployment 'twice' already, since .* at 127.0.0.1:.*--replace"):
+    with pytest.raises(DsmsError, match=r"there is a deployment 'twice' already, since .* at 127.0.0.1:.*--replace"):
         up(TABLE, str(tmp_path), "p.toml", "twice", small())
     ray_cluster.kill(handle)
     parts.wait_for(lambda: "dsms:twice" not in parts.named("twice"), 10)
