@@ -97,7 +97,7 @@ class Connection(asyncio.Protocol):
 
     def write(self, data: bytes) -> None:
         """Send what is encoded, unless too much waits already."""
-        if self._leaving:
+        if self._leaving or self._transport.is_closing():
             return
         if self._transport.get_write_buffer_size() > UNSENT:
             self.drop(f"too slow: more than {UNSENT} bytes wait to be read")

@@ -78,7 +78,7 @@ class Host:
         queries: Mapping[str, str],
         around: Mapping[str, tuple[bool, bool]],
     ) -> None:
-        """Where what stations put out goes from now on, whose results it is, if it is some, and whether time matters."""
+        """Where what stations put out goes from now on, whose results it is, if any, and whether time matters."""
         for name, stand in self.stands.items():
             stand.ways, stand.query = ways[name], queries[name]
             stand.goods.sink, stand.goods.timed = around[name]

@@ -94,8 +94,8 @@ class Progress:
     def resume(self, reached: Reached) -> None:
         """Streams have come as far as this elsewhere: here they go on from there."""
         self._latest = max(self._latest, reached.latest)
-        for name, upto in reached.upto.items():
-            self._upto[self.places[name]] = max(self._upto[self.places[name]], upto)
+        for name, place in self.places.items():
+            self._upto[place] = max(self._upto[place], reached.upto.get(name, BEGINNING))
 
     def _met(self, plan: Plan) -> list[list[int]]:
         """By stream: the others, if by arrival, that meet it at some station with several inputs."""

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "dsms.wire": {"dsms", "numpy", "msgpack"},
     "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
+    "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},
     "loadgen": {"loadgen", "dsms", "numpy", "pyspark"},
 }
 PACKAGES = ("dsms", "actors", "loadgen")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import random
 
 import pytest
 
@@ -219,6 +220,33 @@ def test_some_queries_of_a_table_come_with_those_they_read():
     with pytest.raises(PlanError, match="no query 'x'"):
         Roster(table, queries=["x"])
     assert Roster(table, queries=[]).plan.stations == []
+
+
+ALIKE = {
+    "p": "SELECT k, v FROM a WHERE v > 1",
+    "q": "SELECT k FROM a WHERE v > 1",
+    "r": "SELECT k, v FROM a WHERE v > 1",
+    "s": "SELECT k FROM p WHERE k > 2",
+    "t": "SELECT v FROM p WHERE k > 2",
+    "u": "SELECT k, count(*) AS n FROM a [ROWS 3] WHERE v > 1 GROUP BY k",
+    "v": "SELECT x.k AS k FROM a [ROWS 2] AS x, b [ROWS 2] AS y WHERE x.k = y.k AND x.v > 1",
+    "w": "SELECT k FROM b WHERE v > 1",
+}
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whoever_comes_and_goes_every_query_has_one_end_and_what_stays_is_as_it_was(seed):
+    chance = random.Random(seed)
+    now = roster(p=ALIKE["p"], q=ALIKE["q"], r=ALIKE["r"])
+    for _ in range(25):
+        before, here = now, set(now.table["queries"])
+        able = [name for name in ALIKE if "p" in here or name not in ("s", "t")]
+        name = chance.choice([name for name in able if name != "p" or not here & {"s", "t"}])
+        now = now.removing(name) if name in here else now.adding(queries(**{name: ALIKE[name]}))
+        kept(before, now)
+        assert sorted(s.query.name for s in now.plan.stations if s.sink) == sorted(now.table["queries"])
+        assert len(set(stations(now))) == len(now.plan.stations)
+        assert all(s.sink or s.consumers for s in now.plan.stations)
 
 
 def test_queries_move_with_their_stations_to_another_roster():

@@ -62,6 +62,8 @@ class Client:
         self._subscriptions: dict[str, Subscription] = {}
         self._far: dict[str, Advance] = {}
         self._ended: dict[str, End] = {}
+        self._attempts = 0  # to connect, since something last went well
+        self._troubled = 0.0  # since when
         self._closing = threading.Event()
         self._sending = threading.RLock()  # held while frames are written, and while a new connection is set up
         try:
@@ -208,34 +210,31 @@ class Client:
 
     def _run(self) -> None:
         """Read until there is no more connection to be had, or none that lasts."""
-        since, attempts = stopwatch(), 0
         try:
             while not self._closing.is_set():
-                begun = stopwatch()
-                heard = self._read()
+                self._read()
                 self._link.cut()  # so that nobody waits to write into it
-                if heard or stopwatch() - begun > LASTING:
-                    since, attempts = stopwatch(), 0
-                attempts = self._again(since, attempts)
+                self._again()
         except DsmsError as error:
             self._fail(error)
         except Exception as error:
             self._fail(DsmsError(f"the client failed: {type(error).__name__}: {error}"))
 
-    def _read(self) -> bool:
+    def _read(self) -> None:
         """Hear what comes, until the connection breaks; a reason given just before was the reason for it."""
-        reason, heard = None, False
+        reason, begun = None, stopwatch()
         try:
             for message in self._link.messages():
                 reason = message.reason if isinstance(message, Error) and _is_general(message) else None
                 self._complaint = reason or self._complaint
                 self._heard(message)
-                heard = True
+                self._attempts = 0
         except OSError:
             pass
         if reason is not None and not self._closing.is_set():
             raise RejectedError(f"{self._where} has closed the connection: {reason}")
-        return heard
+        if stopwatch() - begun > LASTING:
+            self._attempts = 0
 
     def _heard(self, message: Message) -> None:
         match message:
@@ -265,23 +264,25 @@ class Client:
         self._heard(schemas)
         return link, last
 
-    def _again(self, since: float, attempts: int) -> int:
-        """Connect anew, however often it takes, and go on where the other side stands; answers how often that was."""
+    def _again(self) -> None:
+        """Connect anew, however often it takes, and go on where the other side stands."""
         while True:
-            if self._closing.wait(min(SOONEST * 2**attempts, LATEST) if attempts else 0):
-                return attempts
-            attempts += 1
+            if not self._attempts:
+                self._troubled = stopwatch()
+            elif self._closing.wait(min(SOONEST * 2**self._attempts, LATEST)):
+                return
+            self._attempts += 1
             try:
                 link, last = self._greeted(self._timeout)
                 break
             except OSError as error:
-                self._give_up(since, _said(error))
-        self._give_up(since, "it breaks as soon as it is there")
+                self._give_up(_said(error))
+        self._give_up("it breaks as soon as it is there")
         self._resume(link, last)
-        return attempts
 
-    def _give_up(self, since: float, reason: str) -> None:
-        if (gone := stopwatch() - since) > self._patience:
+    def _give_up(self, reason: str) -> None:
+        """Unless it is too soon for that."""
+        if (gone := stopwatch() - self._troubled) > self._patience:
             raise DsmsError(f"no connection to {self._where} for {gone:.0f} s: {reason}")
 
     def _resume(self, link: Link, last: int) -> None:
@@ -289,7 +290,8 @@ class Client:
         with self._sending:
             self._link.close()
             self._link = link
-            self._window.begin(last)
+            if self._window.begin(last):
+                self._attempts = 0
             for frame in self._window.unsafe():
                 self._write(frame)
             wishes = [Subscribe(query, wish.last) for query, wish in self._subscriptions.items()]

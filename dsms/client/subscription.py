@@ -89,9 +89,7 @@ class Subscription:
             behind = self._bytes > self._most
             self._changed.notify_all()
         if behind:
-            self.fail(
-                DsmsError(f"results of {self.query!r} wait to be looked at: {self._bytes:.0f} bytes are too many")
-            )
+            self.fail(DsmsError(f"results of {self.query!r}: more than {self._most:.0f} bytes wait to be looked at"))
             self._leave()
 
     def fail(self, error: BaseException) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections.abc import Callable
 
@@ -25,10 +26,10 @@ class Window:
         """The sequence of the newest frame."""
         return self._last
 
-    def begin(self, sequence: int) -> None:
-        """Go on after the number that the other side knows, if that is higher; what it knows needs no sending."""
-        self.acknowledge(sequence)
+    def begin(self, sequence: int) -> bool:
+        """Go on after the number that the other side knows, if that is higher; answers whether it is news."""
         self._last = max(self._last, sequence)
+        return self.acknowledge(sequence)
 
     def add(self, made: Callable[[int], bytes]) -> bytes:
         """The next frame, made with its sequence."""
@@ -39,12 +40,14 @@ class Window:
             self._bytes += len(frame)
         return frame
 
-    def acknowledge(self, sequence: int) -> None:
-        """All up to this one are safe."""
+    def acknowledge(self, sequence: int) -> bool:
+        """All up to this one are safe; answers whether any was not before."""
         with self._changed:
-            for known in [known for known in self._frames if known <= sequence]:
-                self._bytes -= len(self._frames.pop(known))
+            known = list(itertools.takewhile(lambda each: each <= sequence, self._frames))
+            for each in known:
+                self._bytes -= len(self._frames.pop(each))
             self._changed.notify_all()
+        return bool(known)
 
     def drop(self, sequence: int) -> None:
         """This one is refused: it is not sent again."""

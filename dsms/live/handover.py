@@ -14,7 +14,7 @@ from dsms.ledger import Backlog, Ledger
 from dsms.live.division import together
 from dsms.observers import Observer
 from dsms.operators.pending import BEGINNING
-from dsms.plan import Plan, Station, Stream, surviving
+from dsms.plan import Plan, Stream, surviving
 from dsms.policies.base import Policy
 from dsms.progress import Reached
 from dsms.runners import Runner
@@ -32,7 +32,7 @@ class Inventory:
     estimates: Mapping[str, Estimate] = field(default_factory=dict)  # by station
     deadlines: Mapping[str, int] = field(default_factory=dict)  # by station
     weights: Mapping[str, float] = field(default_factory=dict)  # by query
-    results: Mapping[str, int] = field(default_factory=dict)  # by query: how many have been put out
+    results: Mapping[str, int] = field(default_factory=dict)  # by query: batches put out, where they are numbered
     reached: Reached = NOWHERE
     admitted: int = 0  # all that is in the goods is numbered below this
 
@@ -53,7 +53,7 @@ def succeeded(
     return successor
 
 
-def released(engine: Engine, queries: Collection[str], results: Mapping[str, int] | None = None) -> Inventory:
+def released(engine: Engine, queries: Collection[str]) -> Inventory:
     """What these queries take along; the engine is to be succeeded by one without them before it goes on."""
     for name in queries:
         if left := sorted(set(together(engine.plan, name)) - set(queries)):
@@ -67,7 +67,7 @@ def released(engine: Engine, queries: Collection[str], results: Mapping[str, int
         engine.statistics.known(names),
         {s.name: engine.runner.deadlines[s.index] for s in stations if s.index in engine.runner.deadlines},
         {name: engine.weights[name] for name in queries},
-        {name: number for name, number in (results or {}).items() if name in queries},
+        {name: engine.runner.results[name] for name in queries},
         engine._progress.reached(streams),
         engine.admitted,
     )
@@ -77,15 +77,13 @@ class _Successor(Engine):
     """An engine that does not begin at the beginning."""
 
     def __init__(self, before: Engine, plan: Plan, observers: Sequence[Observer], moved: Inventory) -> None:
-        self._before, self._moved = before, moved
+        self._before, self._moved, self._watching = before, moved, observers
         self._staying = surviving(before.plan, plan)
         # A policy keeps its place in a round, and what it is told here must not reach the one that may have to go on.
         policy, sink, aside = copy.copy(before.chosen), before.runner.sink, before.runner.aside
-        super().__init__(
-            plan, policy, clock=before.clock, runner=self._runner, observers=observers, sink=sink, aside=aside
-        )
+        super().__init__(plan, policy, clock=before.clock, runner=self._runner, sink=sink, aside=aside)
         self.runner.settle(before.runner)
-        del self._before, self._moved, self._staying  # a long row of them is not to be kept
+        del self._before, self._moved, self._staying, self._watching  # a long row of them is not to be kept
 
     def start(self, policy: Policy) -> None:
         before, moved = self._before, self._moved
@@ -101,6 +99,8 @@ class _Successor(Engine):
         self._cut, self._ended = before._cut, before._ended
         for merge in self.ledger.merges:
             merge.end(self._ended)
+        self.unwatch(self.statistics)
+        self.watch(*self._watching, self.statistics)  # who looks at how things stand finds them as they are
         try:
             super().start(policy)
         except Exception:
@@ -112,6 +112,7 @@ class _Successor(Engine):
         """The goods stay where they are, and the ledger says so from the beginning."""
         moved = self._moved
         runner = self._before.runner.succeed(plan, ledger, moved.goods)
+        runner.results.update(moved.results)
         ledger.restore({**moved.backlogs, **_backlogs(self._before, self._staying)})
         for station in plan.stations:
             if station.name in moved.deadlines:
@@ -121,12 +122,10 @@ class _Successor(Engine):
 
 def _backlogs(engine: Engine, stations: Collection[str]) -> dict[tuple[str, int], Backlog]:
     """What the queues of these stations hold."""
+    queues = [queue for queue in engine.ledger.queues if queue.count and queue.station.name in stations]
     return {
-        (queue.station.name, queue.port): Backlog(
-            queue.count, queue.oldest, sum(size for _, size in engine.runner.contents(queue))
-        )
-        for queue in engine.ledger.queues
-        if queue.count and queue.station.name in stations
+        (queue.station.name, queue.port): Backlog(queue.count, queue.oldest, size)
+        for queue, size in zip(queues, engine.runner.held_bytes(queues), strict=True)
     }
 
 
@@ -136,13 +135,9 @@ def _check(engine: Engine, plan: Plan, moved: Inventory) -> None:
         raise DsmsError("another plan has other settings in [run]: those of a plan that runs cannot change")
     if scheduled := [s.name for s in (*engine.plan.streams, *plan.streams) if s.arrivals and s.consumers]:
         raise DsmsError(f"stream {scheduled[0]!r} has arrivals of its own: queries come and go where rows are pushed")
-    names = {station.name: station for station in plan.stations}
+    here, after = ({station.name for station in given.stations} for given in (engine.plan, plan))
     for name in moved.goods:
-        if name not in names:
-            raise PlanError(f"goods of {name!r} have come: no such operator{existing(name, names)}", file=plan.name)
-    _check_moved({name: names[name] for name in moved.goods}, engine)
-
-
-def _check_moved(stations: Mapping[str, Station], engine: Engine) -> None:
-    if taken := sorted(stations.keys() & {station.name for station in engine.plan.stations}):
-        raise PlanError(f"goods of {taken[0]!r} have come, which is here already", file=engine.plan.name)
+        if name in here:
+            raise PlanError(f"goods of {name!r} have come, which is here already", file=plan.name)
+        if name not in after:
+            raise PlanError(f"goods of {name!r} have come: no such operator{existing(name, after)}", file=plan.name)

@@ -60,9 +60,11 @@ class Rates(Observer):
         self._since = dict.fromkeys([*self._names, *(station.name for station in plan.stations)], math.inf)
         self._begun = math.inf
         self.rows = dict.fromkeys(self._names, 0)  # from the beginning
-        self._slots: deque[Slot] = deque([Slot(0)], maxlen=SLOTS)
+        self._slots: dict[int, Slot] = {}  # by the second they begin at
+        # Steps that began in one slot and ended in another; of these there is at most one a slot.
+        self._long: deque[tuple[float, float, str, float, float]] = deque(maxlen=SLOTS + 1)
         self._held = Sums(["held"])  # time in which something was
-        self._ends = -math.inf  # of the last slot
+        self._begins = self._ends = -math.inf  # of the slot that runs
         # Where tuples may have to wait for others: turns since the journal was read, their starts and how many steps.
         self._turns: deque[tuple[float, int]] = deque(maxlen=2 * FOLD)
 
@@ -90,7 +92,7 @@ class Rates(Observer):
             self._slot.overhead += max(0.0, self._occupied - before - sum(step[3] for step in steps))
         for step in steps:
             end = start + step[3] * self._pace
-            if end >= self._ends:
+            if end >= self._ends or start < self._begins:
                 self._across(start, end, step)
             else:
                 done = self._stations.get(step[0].station.name)
@@ -126,7 +128,7 @@ class Rates(Observer):
         watched = now - max(self._begun, math.floor(now) - WHOLE)
         if watched <= 0:
             return 0.0, 0.0
-        working = sum(done[2] for slot in self._recent(now) for done in slot.stations.values())
+        working = sum(busy for _, _, busy in self._work(now).values())
         # In virtual time work begins as soon as it may; what is left between is tuples that wait for others.
         turns = working + sum(slot.overhead for slot in self._recent(now))
         idle = float(self._held.totals()[0, 0]) - turns if self._real else 0.0
@@ -137,24 +139,24 @@ class Rates(Observer):
         watched = self._watched(name, now)
         return sum(slot.streams.get(name, 0) for slot in self._recent(now)) / watched if watched > 0 else 0.0
 
-    def station(self, name: str, now: float) -> Done:
-        """What it did of late."""
-        done = [slot.stations[name] for slot in self._recent(now) if name in slot.stations]
-        taken, made, busy = (sum(column) for column in zip(*done, strict=True)) if done else (0, 0, 0.0)
-        return Done(taken, made, busy, self._watched(name, now))
+    def stations(self, now: float) -> dict[str, Done]:
+        """What each did of late."""
+        work = self._work(now)
+        names = [station.name for station in self._engine.plan.stations]
+        return {name: _done(work.get(name, (0, 0, 0.0)), self._watched(name, now)) for name in names}
 
     def carried(self, plan: Plan, now: float) -> Rates:
         """The same for another plan: what is known of streams and stations that stay goes on."""
         after = Rates(plan)
         after._engine, after._last, after._begun = self._engine, self._last, self._begun
         after._pace, after._real, after._merges = self._pace, self._real, self._merges
-        after._slots, after._ends, after._held = self._slots, self._ends, self._held
+        after._slots, after._long, after._held = self._slots, self._long, self._held
         after._since = {name: self._since.get(name, since) for name, since in after._since.items()}
         after.rows = {name: self.rows.get(name, 0) for name in after.rows}
         return after
 
     def _recent(self, now: float) -> list[Slot]:
-        return [slot for slot in self._slots if slot.number >= math.floor(now) - WHOLE]
+        return [slot for slot in self._slots.values() if slot.number >= math.floor(now) - WHOLE]
 
     def _watched(self, name: str, now: float) -> float:
         return now - max(self._since[name], math.floor(now) - WHOLE)
@@ -162,20 +164,39 @@ class Rates(Observer):
     def _roll(self, now: float) -> None:
         """Go on to the slot of this instant."""
         number = math.floor(now)
-        if number != self._slots[-1].number:
-            self._slots.append(Slot(number))
-        self._slot, self._ends = self._slots[-1], number + 1.0
-        self._stations = self._slot.stations
+        self._slot = self._at(number)
+        self._begins, self._ends, self._stations = number, number + 1, self._slot.stations
+
+    def _at(self, number: int) -> Slot:
+        slot = self._slots.get(number)
+        if slot is None:
+            slot = self._slots[number] = Slot(number)
+            if len(self._slots) > 2 * SLOTS:
+                self._slots = {n: kept for n, kept in self._slots.items() if n >= number - WHOLE}
+        return slot
 
     def _across(self, start: float, end: float, step: Step) -> None:
-        """A step ended in another slot than the last: each has its part of the time, the last what came of it."""
+        """A step that was not in one slot, or not in the last."""
         name = step[0].station.name
-        self._slot.add(name, 0, 0, max(0.0, self._ends - start))
-        for number in range(max(math.floor(end) - WHOLE, math.floor(start), self._slot.number + 1), math.floor(end)):
-            self._roll(number)
-            self._slot.add(name, 0, 0, self._ends - max(start, number))
-        self._roll(end)
-        self._slot.add(name, step[1], step[2], end - max(start, self._slot.number))
+        if math.floor(start) == math.floor(end):
+            if end >= self._ends:
+                self._roll(end)
+            self._at(math.floor(end)).add(name, step[1], step[2], end - start)
+            return
+        self._long.append((start, end, name, step[1], step[2]))
+        if end >= self._ends:
+            self._roll(end)
+
+    def _work(self, now: float) -> dict[str, list[float]]:
+        """By station what was taken, made, and how long it worked in the last seconds."""
+        horizon, whole = math.floor(now) - WHOLE, Slot(0)
+        for slot in self._recent(now):
+            for name, (taken, made, busy) in slot.stations.items():
+                whole.add(name, taken, made, busy)
+        for start, end, name, taken, made in self._long:
+            if end >= horizon:
+                whole.add(name, taken, made, end - max(start, horizon))
+        return whole.stations
 
 
 def _in_turns(instants: Floats, turns: Sequence[tuple[float, int]]) -> NDArray[np.bool_]:
@@ -186,3 +207,8 @@ def _in_turns(instants: Floats, turns: Sequence[tuple[float, int]]) -> NDArray[n
     begun: Numbers = np.bincount(first, minlength=size)
     over: Numbers = np.bincount(np.minimum(first + counts, size - 1), minlength=size)
     return np.cumsum(begun - over)[:-1] > 0
+
+
+def _done(work: Sequence[float], watched: float) -> Done:
+    taken, made, busy = work
+    return Done(taken, made, busy, watched)

@@ -86,11 +86,11 @@ class Watch:
         return [{"name": name, "rows": rows, "rate": rates.stream(name, now)} for name, rows in rates.rows.items()]
 
     def _stations(self, engine: Engine, now: float) -> list[dict[str, Any]]:
-        priorities = _priorities(engine)
+        priorities, done = _priorities(engine), self._rates.stations(now)
         found = []
         for station in engine.plan.stations:
             known = engine.statistics.of(station)  # which is what there is of one that has done nothing of late
-            taken, made, busy, watched = self._rates.station(station.name, now)
+            taken, made, busy, watched = done[station.name]
             found.append(
                 {
                     "name": station.name,

@@ -44,6 +44,7 @@ class Runner(ABC):
         self.sink: Sink | None = None  # who gets the rows that queries put out
         self.aside: Aside | None = None  # who gets the rows that did not get through
         self.left_aside: Counter[tuple[str, str]] = Counter()  # rows by operator and kind: "late" or "error"
+        self.results: Counter[str] = Counter()  # by query: batches of results put out, where they are numbered
         self.clocked: frozenset[int] = frozenset()  # the stations whose deadlines are instants of the clock
         self.deadlines: dict[int, int] = {}  # by station: the timestamp at which it is to be told that time has come
 
@@ -114,6 +115,10 @@ class Runner(ABC):
     def contents(self, queue: Queue) -> list[tuple[float, float]]:
         """Tuples and bytes of each batch in a queue, the oldest first."""
         raise DsmsError(f"{type(self).__name__} has no batches in its queues")
+
+    def held_bytes(self, queues: Sequence[Queue]) -> list[float]:
+        """The bytes in each of these queues."""
+        return [sum(size for _, size in self.contents(queue)) for queue in queues]
 
     def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
         """The goods of these stations for another runner: this one is to be succeeded by one without them."""

@@ -134,7 +134,7 @@ class BatchRunner(Runner):
     def succeed(self, plan: Plan, ledger: Ledger, goods: Mapping[str, Goods]) -> BatchRunner:
         after, mine = copy.copy(self), surviving(self.plan, plan)
         after.plan, after.ledger = plan, ledger
-        after.left_aside, after.deadlines = Counter(self.left_aside), {}
+        after.left_aside, after.results, after.deadlines = Counter(self.left_aside), Counter(self.results), {}
         after._hosts = [
             self._hosts[mine[station.name].index] if station.name in mine else after._hosted(station, goods)
             for station in plan.stations
