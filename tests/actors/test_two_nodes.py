@@ -87,10 +87,12 @@ def living(folder):
 
 
 def session_of(pid):
+    """Which session a process belongs to; None if it has ended, whether or not anybody has taken note of that."""
     try:
-        return os.getsid(pid)
-    except ProcessLookupError:
+        state, _, _, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+    except (FileNotFoundError, ProcessLookupError):
         return None
+    return None if state == "Z" else int(session)
 
 
 class Nodes:
