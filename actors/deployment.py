@@ -115,7 +115,7 @@ class Deployment:
             crew = self._parts.crews[self._place(after, [query.name for query in fresh])]
             self._settled(self._parts.outlet.open, {query.name: _told(query) for query in fresh}, folder)
             try:
-                names: list[str] = self._control(crew.scheduler.add, table)
+                names: list[str] = self._control(crew.scheduler.add, table, folder, file)
             except DsmsError:
                 for query in fresh:
                     self._settled(self._parts.outlet.shut, query.name)

@@ -109,8 +109,8 @@ class Scheduler:
         address: Any = ray.util.get_node_ip_address
         return {**told, "node": address() if ray.is_initialized() else "here"}
 
-    def add(self, table: Mapping[str, Any]) -> list[str]:
-        return self._at_work.add(table)
+    def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
+        return self._at_work.add(table, Path(folder), file)
 
     def remove(self, query: str) -> None:
         self._at_work.remove(query)

@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, TypeVar
 
 from dsms.batch import Batch
@@ -142,10 +143,10 @@ class Domain:
         """The last decisions."""
         return self.ask(lambda: self.watch.why(count)).result()
 
-    def add(self, table: Mapping[str, Any]) -> list[str]:
+    def add(self, table: Mapping[str, Any], folder: Path | None = None, file: str = "") -> list[str]:
         """Take queries in while the others go on; answers their names."""
         before = {query.name for query in self.roster.plan.queries}
-        roster = self.roster.adding(table)
+        roster = self.roster.adding(table, folder, file)
         self.ask(lambda: self._become(roster)).result()
         return [query.name for query in roster.plan.queries if query.name not in before]
 
