@@ -15,7 +15,6 @@ from dsms.batch import Batch
 from dsms.errors import PlanError, existing
 from dsms.operators.base import Operator
 
-
 FOLDERS: dict[str, None] = {}  # where functions were looked for: another process that gets them must look there too
 
 
