@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import ray
+from ray import cloudpickle
 
 from actors.messages import ARRIVALS, CONTROL, TURNS, actor
 from actors.scheduler import Scheduler
@@ -131,11 +133,8 @@ class OnRay:
         self._keys += 1
         key, hosts = str(self._keys), [self._crew.hosts[place] for place in self._routes[stream]]
         ray.get([host.put.remote({key: batch}) for host in hosts])
-        ts = self._latest(stream, batch)
-        self._crew.ask("arrived", [(stream, Parcel(key, len(batch), batch.memory(), ts))], group=ARRIVALS)
-
-    def _latest(self, stream: str, batch: Batch) -> int | None:
-        return int(batch.columns["at"].max()) if "at" in batch.columns else None
+        parcel = Parcel(key, len(batch), batch.memory(), int(batch.columns["at"].max()))
+        self._crew.ask("arrived", [(stream, parcel)], group=ARRIVALS)
 
     def swap(self, policy: str) -> None:
         self._crew.ask("swap", policy, "asked for")
@@ -144,9 +143,8 @@ class OnRay:
         self._crew.ask("end", group=ARRIVALS)
 
     def results(self) -> Results:
-        return ray.get(
-            self._crew.outlet.results.options(concurrency_group=ASKED).remote(self._crew.ask("settle")),
-        )
+        put_out = self._crew.ask("settle")
+        return ray.get(self._crew.outlet.results.options(concurrency_group=ASKED).remote(put_out))
 
     def held(self) -> tuple[float, float]:
         status = self._crew.ask("status")
@@ -163,6 +161,7 @@ class Crew:
     """The actors of a domain, kept for as long as the cluster is there."""
 
     def __init__(self, hosts: list[Any]) -> None:
+        cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import what only tests know
         self.hosts = hosts
         self.scheduler = actor(Recycled, TURNS, **{ARRIVALS: 4, CONTROL: 4}).remote()
         self.outlet = actor(Outlet, ASKED).remote()
