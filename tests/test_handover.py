@@ -10,6 +10,7 @@ import subprocess
 import sys
 import weakref
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,9 @@ from rows import STORED, TYPES, stored_rows, stream_rows
 from strategies import EXACT, EXAMPLES, policy
 
 import dsms
+from actors.fleet import Fleet
+from actors.host import Host
+from actors.runner import ActorRunner
 from dsms.batch import Batch
 from dsms.clock import VirtualClock, WallClock
 from dsms.engine import Engine
@@ -39,6 +43,7 @@ RUNS = [
     {"statistics": "average", "in_service": False},
     {"max_wait": 1e-3},
 ]
+HOSTS = [None, 1, 3]  # processes that hold the stations, played by plain objects; None: all is in one
 QUERIES = {
     "filter": "SELECT k, v FROM a WHERE v > 0",
     "same": "SELECT k, v FROM a WHERE v > 0",
@@ -60,9 +65,22 @@ QUERIES = {
 class Running:
     """An engine whose plan changes, and what comes out of it."""
 
-    def __init__(self, roster, text="fifo", clock=None):
+    def __init__(self, roster, text="fifo", clock=None, hosts=None, numbers=None):
         self.roster, self.found = roster, {}
-        self.engine = Engine(roster.plan, policy(text), clock=clock or WallClock(), sink=self.sink, aside=self.aside)
+        self.numbers = {} if numbers is None else numbers  # by query: of the last results that hosts have put out
+        clock, runner, sink = clock or WallClock(), None, self.sink
+        if hosts:
+            runner, sink = partial(ActorRunner, fleet=Fleet([Host() for _ in range(hosts)], outlet=self)), None
+        self.engine = Engine(roster.plan, policy(text), clock=clock, runner=runner, sink=sink, aside=self.aside)
+
+    def take(self, query, number, batch):
+        """As an outlet does."""
+        assert number == self.numbers.get(query, 0) + 1
+        self.numbers[query] = number
+        self.sink(query, batch)
+
+    def status(self):
+        return {}
 
     def sink(self, query, batch):
         rows = zip(batch.each("ts").tolist(), batch.each("sign").tolist(), map(str, batch.records()), strict=True)
@@ -125,9 +143,10 @@ def change(roster, chance, staying):
     return roster.adding(added(chance.choice(coming))) if coming else roster
 
 
+@pytest.mark.parametrize("hosts", HOSTS)
 @SPREAD
 @given(load=loads(), seed=st.integers(0, 2**32), text=st.sampled_from(POLICIES), run=st.sampled_from(RUNS))
-def test_queries_that_stay_tell_the_same_whoever_comes_and_goes(load, seed, text, run):
+def test_queries_that_stay_tell_the_same_whoever_comes_and_goes(hosts, load, seed, text, run):
     streams, batches, stored = load
     chance, late = random.Random(seed), {name: rows.late for name, rows in streams.items()}
     staying = {*chance.sample(sorted(QUERIES), chance.randrange(1, 5))}
@@ -136,17 +155,20 @@ def test_queries_that_stay_tell_the_same_whoever_comes_and_goes(load, seed, text
     names = [name for name in QUERIES if name in {*staying, *others}]
     alone = Running(Roster(table(stored, late, [name for name in QUERIES if name in staying], run)))
     clock = chance.choice([WallClock, VirtualClock])()
-    changing = Running(Roster(table(stored, late, names, run)), text, clock)
+    changing = Running(Roster(table(stored, late, names, run)), text, clock, hosts)
     for name, start, stop in batches:
         for running in (alone, changing):
             running.engine.push(name, streams[name].batch(start, stop))
         changing.steps(chance.randrange(6))
         if chance.random() < 0.3:
             changing.become(change(changing.roster, chance, staying))
+            for gone in changing.numbers.keys() - changing.roster.table["queries"].keys():
+                del changing.numbers[gone]
     wanted, found = alone.finished(), changing.finished()
     assert {name: found.get(name) for name in staying} == {name: wanted.get(name) for name in staying}
 
 
+@pytest.mark.parametrize("hosts", HOSTS)
 @SPREAD
 @given(
     load=loads(),
@@ -154,14 +176,14 @@ def test_queries_that_stay_tell_the_same_whoever_comes_and_goes(load, seed, text
     texts=st.tuples(*[st.sampled_from(POLICIES)] * 2),
     run=st.sampled_from(RUNS),
 )
-def test_queries_that_move_tell_the_same_as_if_they_had_stayed(load, seed, texts, run):
+def test_queries_that_move_tell_the_same_as_if_they_had_stayed(hosts, load, seed, texts, run):
     streams, batches, stored = load
     chance, late = random.Random(seed), {name: rows.late for name, rows in streams.items()}
     moving = [name for name in QUERIES if name in {*chance.sample(sorted(QUERIES), 3)} | {"came"}]
     here = chance.sample(sorted(QUERIES.keys() - {*moving, "reader"}), 2)
     alone = Running(Roster(table(stored, late, [name for name in QUERIES if name in {*moving, *here}], run)))
-    one = Running(Roster(table(stored, late, moving, run)), texts[0])
-    other = Running(Roster(table(stored, late, here, run)), texts[1])
+    one = Running(Roster(table(stored, late, moving, run)), texts[0], hosts=hosts)
+    other = Running(Roster(table(stored, late, here, run)), texts[1], hosts=hosts, numbers=one.numbers)
     when = chance.randrange(len(batches) + 1)
     for place, (name, start, stop) in enumerate(batches):
         if place == when:

@@ -134,7 +134,9 @@ class BatchRunner(Runner):
     def succeed(self, plan: Plan, ledger: Ledger, goods: Mapping[str, Goods]) -> BatchRunner:
         after, mine = copy.copy(self), surviving(self.plan, plan)
         after.plan, after.ledger = plan, ledger
-        after.left_aside, after.results, after.deadlines = Counter(self.left_aside), Counter(self.results), {}
+        after.left_aside, after.deadlines = Counter(self.left_aside), {}
+        # Not those of queries that have gone: one that comes under such a name begins anew.
+        after.results = Counter({query.name: self.results[query.name] for query in plan.queries})
         after._hosts = [
             self._hosts[mine[station.name].index] if station.name in mine else after._hosted(station, goods)
             for station in plan.stations

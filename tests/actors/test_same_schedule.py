@@ -1,0 +1,35 @@
+"""The Ray runtime under the virtual clock takes the turns that `dsms sim` takes: the same bytes in the trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from strategies import YARDSTICKS
+
+import dsms
+from dsms.cli import main
+from dsms.live.setup import Setup
+from dsms.planfile import read_table
+
+pytestmark = pytest.mark.ray
+
+# Until when tuples arrive: a hundred turns or so each.
+UNTIL = {"path": 150.0, "chain-example": 9.0, "fork": 24.0, "join": 40.0, "queries": 0.4}
+POLICIES = [name for name in dsms.policies() if name not in YARDSTICKS]  # those know what becomes of each tuple
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("name", UNTIL)
+def test_a_scheduler_and_hosts_take_the_turns_that_dsms_sim_takes(crew, plans: Path, tmp_path, name, policy):
+    plan, until = plans / f"{name}.toml", UNTIL[name]
+    inline, actors = tmp_path / "inline.jsonl", tmp_path / "ray.jsonl"
+    assert main(["sim", str(plan), "--policy", policy, "--until", str(until), "--trace", str(inline)]) == 0
+    table = read_table(plan)
+    table = {**table, "run": {**table.get("run", {}), "until": until}}
+    setup = Setup(policy=policy, clock="virtual")
+    crew.begin("virtual", table, str(tmp_path), plan.name, None, setup, 0.0, str(actors))
+    crew.ask("settle")
+    crew.end()
+    assert actors.read_bytes() == inline.read_bytes()
+    assert len(inline.read_bytes().splitlines()) > 6
