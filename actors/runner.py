@@ -52,7 +52,6 @@ class ActorRunner(BatchRunner):
         self.occupied = 0.0
         self._arrivals: dict[int, list[Arrival]] = {}
         self._made: Counter[str] = Counter()  # by station: batches it has put out
-        self.results: Counter[str] = Counter()  # by query: batches of results
         self._contents: dict[int, Contents] = {}  # by host, as long as nothing changes
         self.places: dict[str, int] = {}  # by station: its host
         super().__init__(plan, ledger, clock)
@@ -90,7 +89,7 @@ class ActorRunner(BatchRunner):
     def succeed(self, plan: Plan, ledger: Ledger, goods: Mapping[str, Goods]) -> ActorRunner:
         after = super().succeed(plan, ledger, goods)
         assert isinstance(after, ActorRunner)
-        after._made, after.results = Counter(self._made), Counter(self.results)
+        after._made = Counter(self._made)
         names = {station.name for station in plan.stations}
         after.places = {name: place for name, place in self.places.items() if name in names}
         new = [station for station in plan.stations if station.name not in after.places]
@@ -190,6 +189,7 @@ class ActorRunner(BatchRunner):
 
     def _open(self, groups: Sequence[Sequence[str]], goods: Mapping[str, Goods]) -> None:
         """Bring stations to hosts, by their places."""
+        self._contents.clear()
         stations = {station.name: station for station in self.plan.stations}
         self.places.update((name, place) for place, names in enumerate(groups) for name in names)
         stands = [[self._stand(stations[name], goods[name]) for name in names] for names in groups]

@@ -32,7 +32,7 @@ class Inventory:
     estimates: Mapping[str, Estimate] = field(default_factory=dict)  # by station
     deadlines: Mapping[str, int] = field(default_factory=dict)  # by station
     weights: Mapping[str, float] = field(default_factory=dict)  # by query
-    results: Mapping[str, int] = field(default_factory=dict)  # by query: how many have been put out
+    results: Mapping[str, int] = field(default_factory=dict)  # by query: the number of the last batch
     reached: Reached = NOWHERE
     admitted: int = 0  # all that is in the goods is numbered below this
 
@@ -53,7 +53,7 @@ def succeeded(
     return successor
 
 
-def released(engine: Engine, queries: Collection[str], results: Mapping[str, int] | None = None) -> Inventory:
+def released(engine: Engine, queries: Collection[str]) -> Inventory:
     """What these queries take along; the engine is to be succeeded by one without them before it goes on."""
     for name in queries:
         if left := sorted(set(together(engine.plan, name)) - set(queries)):
@@ -67,7 +67,7 @@ def released(engine: Engine, queries: Collection[str], results: Mapping[str, int
         engine.statistics.known(names),
         {s.name: engine.runner.deadlines[s.index] for s in stations if s.index in engine.runner.deadlines},
         {name: engine.weights[name] for name in queries},
-        {name: number for name, number in (results or {}).items() if name in queries},
+        {name: engine.runner.results[name] for name in queries},
         engine._progress.reached(streams),
         engine.admitted,
     )
@@ -112,6 +112,7 @@ class _Successor(Engine):
         """The goods stay where they are, and the ledger says so from the beginning."""
         moved = self._moved
         runner = self._before.runner.succeed(plan, ledger, moved.goods)
+        runner.results.update(moved.results)
         ledger.restore({**moved.backlogs, **_backlogs(self._before, self._staying)})
         for station in plan.stations:
             if station.name in moved.deadlines:

@@ -135,6 +135,8 @@ class BatchRunner(Runner):
         after, mine = copy.copy(self), surviving(self.plan, plan)
         after.plan, after.ledger = plan, ledger
         after.left_aside, after.deadlines = Counter(self.left_aside), {}
+        stay = {query.name for query in self.plan.queries} & {query.name for query in plan.queries}
+        after.results = Counter({name: self.results[name] for name in stay})  # one that comes again begins anew
         after._hosts = [
             self._hosts[mine[station.name].index] if station.name in mine else after._hosted(station, goods)
             for station in plan.stations
