@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -24,14 +24,13 @@ from dsms.live.roster import Roster
 from dsms.live.routes import Routes, Target, Way
 from dsms.live.setup import Setup
 from dsms.outlets import appends
-from dsms.plan import Query
+from dsms.plan import Plan, Query
 
 OPENING = 120.0  # seconds for stations to be brought to their hosts, or from some to others
 ALIVE = 5.0  # seconds in which a deployment that lives says so
 SHOWN = 5  # names of what was left over
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 FAREWELL = 0.2  # seconds for the last answer to be on its way
-ANNOUNCED = ("streams", "relations", "functions")  # what queries may read
 
 
 class Deployment:
@@ -114,25 +113,25 @@ class Deployment:
             fresh = [query for query in after.plan.queries if query.name not in self._where]
             crew = self._parts.crews[self._place(after, [query.name for query in fresh])]
             self._settled(self._parts.outlet.open, {query.name: _told(query) for query in fresh}, folder)
-            try:
-                names: list[str] = self._control(crew.scheduler.add, table, folder, file)
-            except DsmsError:
-                for query in fresh:
-                    self._settled(self._parts.outlet.shut, query.name)
-                raise
-            self._roster = after
-            self._where.update(dict.fromkeys(names, crew.name))
-            self._serve()
+            with self._holding([query.name for query in fresh], after):
+                try:
+                    names: list[str] = self._control(crew.scheduler.add, table, folder, file)
+                except DsmsError:
+                    for query in fresh:
+                        self._settled(self._parts.outlet.shut, query.name)
+                    raise
+                self._roster = after
+                self._where.update(dict.fromkeys(names, crew.name))
             return names
 
     def remove(self, query: str) -> None:
         """Let a query go while others run; its file is finished."""
         with self._changing:
             after = self._roster.removing(query)
-            self._control(self._home(query).scheduler.remove, query)
-            self._roster = after
-            del self._where[query]
-            self._serve()
+            with self._holding([query]):
+                self._control(self._home(query).scheduler.remove, query)
+                self._roster = after
+                del self._where[query]
             self._settled(self._parts.outlet.shut, query)
 
     def move(self, query: str, domain: str) -> dict[str, Any]:
@@ -143,20 +142,14 @@ class Deployment:
             if source is target:
                 raise DsmsError(f"query {query!r} is in domain {domain!r} already")
             going = [name for name in together(self._roster.plan, query) if self._where[name] == source.name]
-            moving = self._announced(going)
-            reading = [stream for stream, places in self._control(source.scheduler.routes).items() if places]
-            try:
-                # What has come before is admitted, and moves with its queue; what comes now waits at the gateways.
-                settled([send(g.hold, reading) for g in self._parts.gateways], "holding rows back", OPENING)
+            with self._holding(going):  # what has come before is admitted, and moves with its queue
                 goods = self._control(source.scheduler.release, going)
                 try:
-                    self._control(target.scheduler.adopt, goods, moving)
+                    self._control(target.scheduler.adopt, goods)
                 except DsmsError:
-                    self._control(source.scheduler.adopt, goods, moving)
+                    self._control(source.scheduler.adopt, goods)
                     raise
                 self._where.update(dict.fromkeys(going, target.name))
-            finally:
-                self._serve()
             return {"queries": going, "from": source.name, "to": target.name, "seconds": stopwatch() - begun}
 
     def down(self) -> None:
@@ -186,11 +179,18 @@ class Deployment:
             work[self._where[query.name]] += len(query.stations)
         return min(work, key=lambda domain: work[domain])
 
-    def _announced(self, queries: list[str]) -> dict[str, Any]:
-        """These queries, and what they may read, as a plan file would say it."""
-        table = self._roster.table
-        around = {kind: table[kind] for kind in ANNOUNCED if kind in table}
-        return {**around, "queries": {name: table["queries"][name] for name in queries}}
+    @contextmanager
+    def _holding(self, queries: Collection[str], roster: Roster | None = None) -> Iterator[None]:
+        """Keep back what these queries read while they come, go or move; then it goes by the new ways.
+
+        Else rows would be announced to a scheduler whose stations are at hosts that do not get them.
+        """
+        streams = _read((roster or self._roster).plan, queries)
+        try:
+            settled([send(g.hold, streams) for g in self._parts.gateways], "holding rows back", OPENING)
+            yield
+        finally:
+            self._serve()
 
     def _serve(self) -> None:
         """Let the gateways know who reads what: every domain that reads a stream gets it once."""
@@ -233,6 +233,15 @@ class Deployment:
         except DsmsError as error:
             return {**otherwise, "state": "failed", "error": str(error)}
         return told
+
+
+def _read(plan: Plan, queries: Collection[str]) -> list[str]:
+    """The streams that these queries read, directly or not."""
+    read: dict[int, str] = {}
+    for station in reversed(plan.stations):  # each after all that read it
+        if station.query.name in queries or id(station) in read:
+            read.update((id(producer), producer.name) for producer in station.inputs)
+    return [stream.name for stream in plan.streams if id(stream) in read]
 
 
 def _told(query: Query) -> tuple[Any, Any, bool]:

@@ -11,9 +11,8 @@ import ray
 from actors.grant import Grant, Turn
 from actors.host import HostActor, Stand
 from actors.messages import GOODS, answered, pickled, send
-from dsms.errors import OperatorError
 
-SILENCE = 5.0  # seconds without an answer after which hosts are asked whether they are still there
+SILENCE = 2.0  # seconds without an answer after which hosts are asked whether they are still there
 
 
 class Fleet:
@@ -79,7 +78,4 @@ class Fleet:
 
     def _all_there(self) -> None:
         """A turn may take long; a host that has died with it will never answer."""
-        try:
-            self.each(lambda _, host: send(host.there, group=GOODS))
-        except ray.exceptions.RayActorError as error:
-            raise OperatorError(f"a turn is lost with the process it was in: {error}") from error
+        self.each(lambda _, host: send(host.there, group=GOODS))

@@ -140,13 +140,13 @@ class Host:
             following = grant.errand.proceed(visiting)
             grant.seconds += stopwatch() - begun
             onward = self._deliver(visiting.outputs, following, grant)
+            if onward is not None and self._home is not None:
+                send(self._peers[onward.place].grant, onward.grant, onward.outputs)
+                return None
         except Exception as error:
             if not passed:
                 raise
             send(self._home.done, error, group=TURNS)
-            return None
-        if onward is not None and self._home is not None:
-            send(self._peers[onward.place].grant, onward.grant, onward.outputs)
             return None
         if passed:
             send(self._home.done, Turn(grant.did, grant.seconds), group=TURNS)

@@ -6,6 +6,9 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
+from ray.exceptions import RayActorError, RayTaskError
+
+from dsms.errors import OperatorError
 
 GOODS = "goods"  # of a host: batches come in while it works
 TURNS = "turns"  # of a scheduler: turns come home while its loop waits for them
@@ -37,7 +40,14 @@ def answered(calls: Any) -> Any:
     """What a call, or each of a list of them, has come to."""
     if isinstance(calls, list):
         return [answered(call) for call in calls]
-    return ray.get(calls) if isinstance(calls, ray.ObjectRef) else calls
+    if not isinstance(calls, ray.ObjectRef):
+        return calls
+    try:
+        return ray.get(calls)
+    except RayTaskError as error:  # says in many lines where it was; what was raised there is what went wrong
+        raise getattr(error, "cause", None) or error from None
+    except RayActorError as error:
+        raise OperatorError(f"a process is gone with the stations in it: {str(error).splitlines()[0]}") from None
 
 
 def pickled(value: Any) -> bytes:

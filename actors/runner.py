@@ -190,6 +190,7 @@ class ActorRunner(BatchRunner):
 
     def _open(self, groups: Sequence[Sequence[str]], goods: Mapping[str, Goods]) -> None:
         """Bring stations to hosts, by their places."""
+        self._contents.clear()
         stations = {station.name: station for station in self.plan.stations}
         self.places.update((name, place) for place, names in enumerate(groups) for name in names)
         stands = [[self._stand(stations[name], goods[name]) for name in names] for names in groups]

@@ -105,7 +105,7 @@ class Scheduler:
         told = self._at_work.status()
         places = self._runner.places
         for station in told["stations"]:
-            station["actor"] = places[station["name"]]
+            station["actor"] = places.get(station["name"])  # None: it has gone meanwhile
         address: Any = ray.util.get_node_ip_address
         return {**told, "node": address() if ray.is_initialized() else "here"}
 
@@ -116,11 +116,11 @@ class Scheduler:
         self._at_work.remove(query)
 
     def release(self, queries: Collection[str]) -> bytes:
+        """Queries with all that is theirs, for `adopt` of another domain."""
         return pickled(self._at_work.release(queries))
 
-    def adopt(self, goods: bytes, table: Mapping[str, Any]) -> None:
-        """Take in what another let go; what the queries of the table need stands in the goods too."""
-        self._at_work.adopt(*unpickled(goods))
+    def adopt(self, moved: bytes) -> None:
+        self._at_work.adopt(*unpickled(moved))
 
     def table(self) -> dict[str, Any]:
         """The queries that are here, as a plan file would say them."""

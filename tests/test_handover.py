@@ -419,7 +419,9 @@ def test_queries_that_share_go_together_or_not_at_all():
         released(running.engine, ["p"])
     with pytest.raises(PlanError, match="no query 'x'"):
         released(running.engine, ["x"])
+    running.engine.runner.results.update(p=3, z=4)
     inventory = released(running.engine, ["p", "q"])
+    assert inventory.results == {"p": 3, "q": 0}
     other = Running(roster(r="SELECT k FROM a"))
     with pytest.raises(PlanError, match=r"goods of 'p\.\w+' have come: no such operator"):
         succeeded(other.engine, other.roster.plan, (), inventory)

@@ -53,6 +53,7 @@ class Domain:
         self._inbox: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._stirred = threading.Condition()
         self._closing = False
+        self._changing = threading.Lock()  # one change of the queries at a time: each begins with what was before
         self.state = "running"
         self.error: str | None = None
         self._observers = tuple(observers)
@@ -87,8 +88,7 @@ class Domain:
         """Rows have come: admit them at the next instant between two turns; answers how many are held then."""
 
         def admit() -> float:
-            if self.error is not None:
-                raise DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
+            self._check()
             for stream, batch in goods:
                 self.engine.push(stream, batch)
             return self.engine.ledger.held
@@ -145,31 +145,36 @@ class Domain:
 
     def add(self, table: Mapping[str, Any], folder: Path | None = None, file: str = "") -> list[str]:
         """Take queries in while the others go on; answers their names."""
-        before = {query.name for query in self.roster.plan.queries}
-        roster = self.roster.adding(table, folder, file)
-        self.ask(lambda: self._become(roster)).result()
-        return [query.name for query in roster.plan.queries if query.name not in before]
+        with self._changing:
+            before = {query.name for query in self.roster.plan.queries}
+            roster = self.roster.adding(table, folder, file)
+            self.ask(lambda: self._become(roster)).result()
+            return [query.name for query in roster.plan.queries if query.name not in before]
 
     def remove(self, query: str) -> None:
         """Let a query go, with what is queued for it alone."""
-        roster = self.roster.removing(query)
-        self.ask(lambda: self._become(roster)).result()
+        with self._changing:
+            roster = self.roster.removing(query)
+            self.ask(lambda: self._become(roster)).result()
 
     def release(self, queries: Collection[str]) -> tuple[Roster, Inventory]:
-        """Let queries, and those that must go with them, go to another domain, with all that is theirs."""
-        stay, moved = self.roster.leaving(queries)
+        """Let queries go to another domain, and those that must go with them, with all that is theirs."""
+        with self._changing:
+            staying, going = self.roster.leaving(queries)
 
-        def leave() -> tuple[Roster, Inventory]:
-            inventory = released(self.engine, [query.name for query in moved.plan.queries])
-            self._become(stay)
-            return moved, inventory
+            def leave() -> Inventory:
+                self._check()
+                inventory = released(self.engine, [query.name for query in going.plan.queries])
+                self._become(staying)
+                return inventory
 
-        return self.ask(leave).result()
+            return going, self.ask(leave).result()
 
-    def adopt(self, moved: Roster, inventory: Inventory) -> None:
-        """Take queries in from another domain, where they left off there, their stations as they were there."""
-        roster = self.roster.adopting(moved)
-        self.ask(lambda: self._become(roster, inventory)).result()
+    def adopt(self, coming: Roster, inventory: Inventory) -> None:
+        """Take queries in from another domain, where they left off there, with their stations as they are."""
+        with self._changing:
+            roster = self.roster.adopting(coming)
+            self.ask(lambda: self._become(roster, inventory)).result()
 
     def close(self) -> None:
         """End after the present turn; what is still asked is done before."""
@@ -211,6 +216,11 @@ class Domain:
         with self._stirred:
             self._stirred.wait_for(lambda: self._inbox or self._closing, None if math.isinf(seconds) else seconds)
 
+    def _check(self) -> None:
+        """Refuse what only a domain can do whose turns have all come to their end."""
+        if self.error is not None:
+            raise DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
+
     def _turn_to(self, before: str, after: str) -> None:
         if self.state != before:
             raise DsmsError(f"domain {self.name!r} is {self.state}: only what is {before} can be {after}")
@@ -218,6 +228,7 @@ class Domain:
 
     def _become(self, roster: Roster, inventory: Inventory | None = None) -> None:
         """Go on with other queries; what is wrong with them is found out before anything has changed."""
+        self._check()
         watch = self.watch.carried(roster.plan)
         observers = (*watch.observers, *self._observers)
         self.engine = succeeded(self.engine, roster.plan, observers, inventory)

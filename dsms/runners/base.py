@@ -43,8 +43,8 @@ class Runner(ABC):
         self._fractional = plan.settings.fractional
         self.sink: Sink | None = None  # who gets the rows that queries put out
         self.aside: Aside | None = None  # who gets the rows that did not get through
+        self.results: Counter[str] = Counter()  # by query: batches that were put out, where they are numbered
         self.left_aside: Counter[tuple[str, str]] = Counter()  # rows by operator and kind: "late" or "error"
-        self.results: Counter[str] = Counter()  # by query: batches of results put out, where they are numbered
         self.clocked: frozenset[int] = frozenset()  # the stations whose deadlines are instants of the clock
         self.deadlines: dict[int, int] = {}  # by station: the timestamp at which it is to be told that time has come
 

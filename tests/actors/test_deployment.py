@@ -71,8 +71,8 @@ class Scheduler(Log):
         self.roster, gone = self.roster.leaving(queries)
         return gone
 
-    def adopt(self, goods, table):
-        self._log.append((self._name, "adopt", sorted(table["queries"])))
+    def adopt(self, goods):
+        self._log.append((self._name, "adopt", sorted(goods.table["queries"])))
         if "adopt" in self.refuses:
             raise DsmsError(f"{self._name} refuses to adopt")
         self.roster = self.roster.adopting(goods)
@@ -130,7 +130,7 @@ def test_a_stream_that_several_domains_read_goes_once_to_each():
 def test_a_query_that_comes_goes_to_where_those_are_that_it_reads():
     system = System()
     assert system.deployment.add({"queries": {"top": {"cql": "SELECT k FROM high WHERE k > 90"}}}, "", "") == ["top"]
-    assert system.asked() == [("o", "open"), ("s1", "add"), ("g0", "serve")]
+    assert system.asked() == [("o", "open"), ("g0", "hold"), ("s1", "add"), ("g0", "serve")]
 
 
 def test_a_query_that_shares_nothing_goes_to_where_least_is_to_do():
@@ -146,7 +146,7 @@ def test_a_query_that_is_refused_leaves_no_outlet():
     system.schedulers[1].refuses = {"add"}
     with pytest.raises(DsmsError, match="no"):
         system.deployment.add({"queries": {"top": {"cql": "SELECT k FROM high WHERE k > 90"}}}, "", "")
-    assert system.asked() == [("o", "open"), ("s1", "add"), ("o", "shut")]
+    assert system.asked() == [("o", "open"), ("g0", "hold"), ("s1", "add"), ("o", "shut"), ("g0", "serve")]
     with pytest.raises(DsmsError, match="no query 'top'"):
         system.deployment.weigh("top", 2.0)
 
@@ -154,7 +154,7 @@ def test_a_query_that_is_refused_leaves_no_outlet():
 def test_a_query_that_goes_is_read_by_no_gateway_and_its_file_is_finished():
     system = System()
     system.deployment.remove("high")
-    assert system.asked() == [("s1", "remove"), ("g0", "serve"), ("o", "shut")]
+    assert system.asked() == [("g0", "hold"), ("s1", "remove"), ("g0", "serve"), ("o", "shut")]
     assert system.ways()["b"] == []
 
 
