@@ -12,19 +12,19 @@ from numpy.typing import NDArray
 from dsms.arrivals import arrivals_from
 from dsms.clock import epoch
 
-EVERY = 0.05  # seconds between two pushes into a stream
+EVERY = 0.2  # seconds between two pushes into a stream: a turn has enough to do to be worth its messages
 SEED = 1
 Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Push:
-    """Rows that go together, once the last of them has arrived; instants are from the beginning of a phase."""
+    """Rows that go together, and when they are due, from the beginning of a phase."""
 
     at: float
     stream: str
     rows: Columns
-    arrived: NDArray[np.float64]
+    count: int
 
 
 def pushes(streams: Mapping[str, Any], seconds: float) -> list[Push]:
@@ -34,9 +34,9 @@ def pushes(streams: Mapping[str, Any], seconds: float) -> list[Push]:
         arrivals, draw = arrivals_from(table["arrivals"], seed=SEED), np.random.default_rng([SEED, number])
         offset = EVERY * number / len(streams)  # so that they do not all come at once
         for start in np.arange(-offset, seconds, EVERY):
-            instants = arrivals.between(max(0.0, start), min(seconds, start + EVERY))
-            if len(instants):
-                found.append(Push(float(start) + EVERY, stream, ROWS[stream](draw, len(instants)), instants))
+            count = len(arrivals.between(max(0.0, start), min(seconds, start + EVERY)))
+            if count:
+                found.append(Push(float(start) + EVERY, stream, ROWS[stream](draw, count), count))
     return sorted(found, key=lambda push: push.at)
 
 
@@ -63,11 +63,11 @@ ROWS: Mapping[str, Callable[[np.random.Generator, int], Columns]] = {"clicks": c
 
 
 def played(client: Any, load: list[Push], wait: Callable[[float], object]) -> None:
-    """Push each when it is due, by a `wait` for so many seconds; a row counts from the instant it was due."""
+    """Push each when it is due, by a `wait` for so many seconds; one that is late counts from when it was due."""
     begun = epoch()
     for push in load:
         wait(max(0.0, begun + push.at - epoch()))
-        client.push(push.stream, push.rows, arrived=begun + push.arrived)
+        client.push(push.stream, push.rows, arrived=np.full(push.count, begun + push.at))
     client.flush(FLUSH)
 
 
