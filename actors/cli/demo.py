@@ -15,7 +15,7 @@ import dsms
 from actors.cli import grids
 from actors.cli.asking import SLOW, FailedError, System, command, log, part
 from actors.cli.spectator import spectator
-from actors.cli.stopping import stoppable, undisturbed
+from actors.cli.stopping import leaving, stoppable, undisturbed
 from actors.cli.up import progress
 from actors.demo import load
 from dsms.cli.arguments import positive
@@ -31,6 +31,9 @@ SECONDS = 12.0
 DRAIN = 60.0  # seconds in which the queues must be worked off when nothing comes
 GLANCE = 0.1  # between two looks at them
 DOWN = 15.0
+CONFIG = {
+    "worker_maximum_startup_concurrency": 8
+}  # with fewer Ray warns, across the view, of as many actors as there are
 COLUMNS = ("policy", "memory mean", "max", "latency mean", "p99", "stale", "results", "turns", "swap")
 
 
@@ -44,13 +47,9 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     plan = read_table(PLAN)
     rows = load.pushes(plan["streams"], given.seconds)
-    with stoppable():
-        cluster = part("cluster")
-        try:
-            found = _phases(cluster, deployable(plan), rows)
-        finally:
-            with undisturbed():
-                cluster.disconnect()
+    cluster = part("cluster")
+    with stoppable(), leaving(cluster):
+        found = _phases(cluster, deployable(plan), rows)
     show(comparison(found, given.seconds))
     return 0
 
@@ -84,7 +83,7 @@ def _phases(cluster: Any, plan: dict[str, Any], rows: list[load.Push]) -> list[d
     """All from the beginning to the end, as the system's status tells of it."""
     with progress() as tell:
         tell("starting Ray")
-        cluster.local()
+        cluster.local(_system_config=CONFIG)
         setup = Setup.read(plan["live"])
         handle = part("deployment").up(plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell)
         running = System(NAME, handle)

@@ -18,7 +18,7 @@ from typing import Any
 from rich.console import Console
 
 from actors.cli.asking import SLOW, FailedError, System, command, common, log, part, settings
-from actors.cli.stopping import stoppable, undisturbed
+from actors.cli.stopping import leaving, stoppable, undisturbed
 from dsms.cli.arguments import positive, several, whole
 from dsms.errors import DsmsError, PlanError
 from dsms.live.setup import CLOCKS, Setup
@@ -62,13 +62,9 @@ def run(given: argparse.Namespace) -> int:
     plan_from(table, folder=path.parent, file=str(path))  # what is wrong with it needs no cluster to be found
     setup = _setup(table_of(table.get("live", {}), "live"), given)
     token = None if given.token_file is None else read_token(given.token_file)
-    with stoppable():
-        cluster = part("cluster")
-        try:
-            _start(cluster, given, table, setup, token)
-        finally:
-            with undisturbed():
-                cluster.disconnect()
+    cluster = part("cluster")
+    with stoppable(), leaving(cluster):
+        _start(cluster, given, table, setup, token)
     return 0
 
 
