@@ -5,12 +5,15 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests share what they set up
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick fuzz lint types bench constraints clean
+.PHONY: help demo compare test quick fuzz lint types bench constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
 
-demo: $(VENV)/core  ## run a bursty plan in virtual time under several policies and compare them
+demo: $(VENV)/ray  ## start a small Ray, push a bursty load, let one policy after the other decide, compare them
+	@$(BIN)/dsms demo
+
+compare: $(VENV)/core  ## run a bursty plan in virtual time under a dozen policies and compare them
 	@$(BIN)/dsms sim tests/plans/bursts.toml --policy fifo --policy rr --policy rr-query --policy greedy --policy mtiq --policy chain --policy partition-latency --policy rb-mcq --policy fas-mcq --policy fas-gamma --policy qos-chain --policy adaptive
 
 test: $(VENV)/all lint types  ## the whole suite, lint and types first
@@ -40,6 +43,7 @@ clean:  ## remove the environment and what tools left
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
+RAY := ".[ray]"
 ALL := ".[ray,plot,dev]"
 BENCH := ".[ray,plot,dev,bench]"
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
@@ -56,10 +60,15 @@ $(VENV)/core: pyproject.toml constraints.txt $(VENV)/bin/uv
 	@$(call INSTALL,.)
 	@touch $@
 
+$(VENV)/ray: pyproject.toml constraints.txt $(VENV)/bin/uv
+	@echo "installing dsms with Ray ..."
+	@$(call INSTALL,$(RAY))
+	@touch $@ $(VENV)/core
+
 $(VENV)/all: pyproject.toml constraints.txt $(VENV)/bin/uv
 	@echo "installing dsms with Ray and the tools for tests ..."
 	@$(call INSTALL,$(ALL))
-	@touch $@ $(VENV)/core
+	@touch $@ $(VENV)/core $(VENV)/ray
 
 $(VENV)/bench: $(VENV)/all
 	@echo "installing the peers that benchmarks run beside ..."

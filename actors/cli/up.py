@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +18,7 @@ from typing import Any
 from rich.console import Console
 
 from actors.cli.asking import SLOW, FailedError, System, command, common, log, part, settings
+from actors.cli.stopping import leaving, stoppable, undisturbed
 from dsms.cli.arguments import positive, several, whole
 from dsms.errors import DsmsError, PlanError
 from dsms.live.setup import CLOCKS, Setup
@@ -62,20 +62,24 @@ def run(given: argparse.Namespace) -> int:
     plan_from(table, folder=path.parent, file=str(path))  # what is wrong with it needs no cluster to be found
     setup = _setup(table_of(table.get("live", {}), "live"), given)
     token = None if given.token_file is None else read_token(given.token_file)
-    cluster, deployment = part("cluster"), part("deployment")
-    try:
-        with _progress() as tell:
-            tell("starting Ray" if given.address == "local" else "connecting to Ray")
-            cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
-            where = str(path.resolve().parent), str(path)
-            how = {"name": given.name, "setup": setup, "replace": given.replace, "token": token, "progress": tell}
-            running = System(given.name, deployment.up(table, *where, **how))
-        _say(running.ask("status", timeout=SLOW), setup)
-        if given.address == "local":
-            _stay(running)
-    finally:
-        cluster.disconnect()
+    cluster = part("cluster")
+    with stoppable(), leaving(cluster):
+        _start(cluster, given, table, setup, token)
     return 0
+
+
+def _start(cluster: Any, given: argparse.Namespace, table: dict[str, Any], setup: Setup, token: str | None) -> None:
+    """Bring it up and, where the cluster is our own, stay."""
+    path = Path(given.plan)
+    with progress() as tell:
+        tell("starting Ray" if given.address == "local" else "connecting to Ray")
+        cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
+        where = str(path.resolve().parent), str(path)
+        how = {"name": given.name, "setup": setup, "replace": given.replace, "token": token, "progress": tell}
+        running = System(given.name, part("deployment").up(table, *where, **how))
+    _say(running.ask("status", timeout=SLOW), setup)
+    if given.address == "local":
+        _stay(running)
 
 
 def read_token(path: Path) -> str:
@@ -123,26 +127,18 @@ def _stay(running: System) -> None:
     print(f"elsewhere: export {settings()}", file=sys.stderr)
     print("Ctrl-C takes it down", file=sys.stderr)
 
-    def stop(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, stop)
     try:
         Event().wait()
     except KeyboardInterrupt:
-        kept = signal.signal(signal.SIGINT, signal.SIG_IGN)  # once is enough: the rest takes seconds
-        try:
-            running.ask("down", timeout=DOWN)
-        except FailedError as error:
-            log.warning("%s", error)
-        finally:
-            signal.signal(signal.SIGINT, kept)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+        with undisturbed():
+            try:
+                running.ask("down", timeout=DOWN)
+            except FailedError as error:
+                log.warning("%s", error)
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[str], None]]:
+def progress() -> Iterator[Callable[[str], None]]:
     """What is being done, on standard error: one line that changes for people who wait, a line each for files."""
     if not sys.stderr.isatty():
         yield lambda text: print(f"dsms: {text}", file=sys.stderr, flush=True)

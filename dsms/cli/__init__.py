@@ -27,7 +27,10 @@ COMMANDS: dict[str, Any] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; 0 done, 1 the run failed, 2 wrong call or plan."""
-    known = _commands()
+    try:
+        known = _commands()
+    except KeyboardInterrupt:
+        return 130
     parser = argparse.ArgumentParser(prog="dsms", description="Data streams, and the scheduler that decides.")
     parser.add_argument("--version", action="version", version=f"dsms {version('dsms')}")
     parser.add_argument("--log", choices=("text", "json"), default="text", help="how messages are written to stderr")

@@ -1,0 +1,102 @@
+"""The demonstration as people run it: to its end, or until Ctrl-C; either way nothing is left of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from actors.cli.demo import POLICIES
+from actors.parts import wait_for
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(240)]
+MARK = "DSMS_TEST_RUN"  # in the environment of all that a run starts, by which it is found again
+BEGIN = "import sys; from actors.cli import demo; from dsms.cli import COMMANDS, main; COMMANDS['demo'] = demo; sys.exit(main())"
+GONE = 10.0  # seconds for Ray's own processes to notice that it has ended
+
+
+class Run:
+    """A demonstration in a session of its own."""
+
+    def __init__(self, *options: str) -> None:
+        self._mark = uuid.uuid4().hex
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN, "demo", *options],
+            env={**environment, MARK: self._mark},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def left(self) -> list[str]:
+        """What of it still runs, by command line."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"{MARK}={self._mark}".encode() in (folder / "environ").read_bytes():
+                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:120])
+            except OSError:  # it has ended meanwhile
+                continue
+        return found
+
+    def interrupt(self) -> None:
+        """Ctrl-C: everybody in the group hears it."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def until(self, said: str) -> None:
+        """Wait for a line on standard error."""
+        for line in self.process.stderr:
+            if said in line:
+                return
+        pytest.fail(f"it ended before it said {said!r}: {self.process.wait()}")
+
+
+@pytest.fixture
+def start():
+    runs = []
+
+    def started(*options: str) -> Run:
+        runs.append(Run(*options))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        if run.process.poll() is None:
+            run.interrupt()
+        run.process.communicate(timeout=60)
+
+
+def test_the_demo_shows_a_phase_for_each_policy_and_leaves_nothing_behind(start):
+    run = start("--seconds", "2")
+    out, err = run.process.communicate(timeout=200)
+    assert run.process.returncode == 0, err
+    rows = [line.split() for line in out.splitlines()]
+    shown = [row[0] for row in rows if row and row[0] in POLICIES]
+    assert shown == list(POLICIES)
+    results = {
+        next(figure for figure in row if figure.replace(",", "").isdigit() and len(figure) > 2)
+        for row in rows
+        if row and row[0] in POLICIES and "%" in " ".join(row)
+    }
+    assert results
+    assert wait_for(lambda: not run.left(), GONE), run.left()
+
+
+@pytest.mark.parametrize("moment", ["starting Ray", "3 of ", "15 of 15"])
+def test_ctrl_c_ends_the_demo_soon_and_leaves_nothing_behind(start, moment):
+    run = start("--seconds", "5")
+    run.until(moment)
+    time.sleep(1.0)  # somewhere inside what was begun
+    run.interrupt()
+    _, err = run.process.communicate(timeout=60)
+    assert run.process.returncode == 130
+    assert "Traceback" not in err
+    assert wait_for(lambda: not run.left(), GONE), run.left()
