@@ -57,7 +57,12 @@ def local(budgets: int = 1, **settings: Any) -> None:
     if ray.is_initialized():
         return
     _hush()
-    ray.init(**{**LOCAL, **settings, "namespace": NAMESPACE, "resources": {BUDGET: budgets}})
+    wanted = {**LOCAL, **settings, "namespace": NAMESPACE, "resources": {BUDGET: budgets}}
+    try:
+        ray.init(**wanted)
+    except Exception:  # on a machine that is busy Ray gives itself up after half a minute; what it has read is warm now
+        ray.shutdown()
+        ray.init(**wanted)
 
 
 def disconnect() -> None:

@@ -106,8 +106,7 @@ class Scheduler:
         places = self._runner.places
         for station in told["stations"]:
             station["actor"] = places.get(station["name"])  # None: it has gone meanwhile
-        address: Any = ray.util.get_node_ip_address
-        return {**told, "node": address() if ray.is_initialized() else "here"}
+        return {**told, "node": ray.get_runtime_context().get_node_id()[:8] if ray.is_initialized() else "here"}
 
     def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
         return self._at_work.add(table, Path(folder), file)
