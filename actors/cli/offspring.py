@@ -12,7 +12,10 @@ Born = dict[int, str]  # by process: when it began, since numbers are used again
 
 
 def offspring(halt: bool = False, spare: Born | None = None) -> Born:
-    """All there are but these and what they started; if they `halt`, each before its own are looked for, none is missed."""
+    """All there are but those to be spared and theirs.
+
+    With `halt` each is stopped before its own are looked for, so that none is missed.
+    """
     found: Born = {}
     waiting = [pid for pid in children(os.getpid()) if pid not in (spare or {})]
     while waiting:

@@ -38,7 +38,8 @@ def line(status: dict[str, Any]) -> str:
     one = status["domains"][0]
     p50, p99 = grids.latencies(one)
     held, stale = grids.count(one.get("held")), percent(one.get("staleness"))
-    return f"{one.get('now') or 0:6.1f} s  {grids.decider(one):20} {held:>6} held  p50 {p50:>8}  p99 {p99:>8}  {stale:>6} stale"
+    fares = f"{held:>6} held  p50 {p50:>8}  p99 {p99:>8}  {stale:>6} stale"
+    return f"{one.get('now') or 0:6.1f} s  {grids.decider(one):20} {fares}"
 
 
 def _look(running: System, console: Console, enough: Event) -> None:
