@@ -93,6 +93,12 @@ class Inline:
     def swap(self, policy: str) -> None:
         self._domain.swap(policy, "asked for")
 
+    def pause(self) -> None:
+        self._domain.pause()
+
+    def resume(self) -> None:
+        self._domain.resume()
+
     def end(self) -> None:
         """No more rows come."""
         self._domain.end()
@@ -138,6 +144,12 @@ class OnRay:
 
     def swap(self, policy: str) -> None:
         self._crew.ask("swap", policy, "asked for")
+
+    def pause(self) -> None:
+        self._crew.ask("pause")
+
+    def resume(self) -> None:
+        self._crew.ask("resume")
 
     def end(self) -> None:
         self._crew.ask("end", group=ARRIVALS)
