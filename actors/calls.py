@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+import ray
+
+from actors.messages import GOODS, is_remote, send
 from dsms.batch import Batch
 
 LARGE = 100_000  # bytes from which Ray keeps an argument in its object store
@@ -23,8 +26,7 @@ class Calls:
         """Call a method, in a concurrency group of its actor."""
         if not is_remote(method):
             return self._thread.submit(method, *arguments)
-        called = method if group is None else method.options(concurrency_group=group)
-        future: Future[Any] = called.remote(*arguments).future()
+        future: Future[Any] = send(method, *arguments, group=group).future()
         return future
 
     def put(self, goods: Iterable[tuple[tuple[Any, ...], str, Batch]]) -> list[Future[Any]]:
@@ -35,7 +37,7 @@ class Calls:
         calls = []
         for hosts, part in together.items():
             shared = part if len(hosts) < 2 else _shared(part, hosts[0])
-            calls += [self(host.put, shared, group="goods") for host in hosts]
+            calls += [self(host.put, shared, group=GOODS) for host in hosts]
         return calls
 
     def close(self) -> None:
@@ -43,23 +45,7 @@ class Calls:
         self._thread.shutdown(wait=False, cancel_futures=True)
 
 
-def is_remote(method: Any) -> bool:
-    """Whether a method is an actor's."""
-    return hasattr(method, "remote")
-
-
-def own_handle(plain: Any, other: Any) -> Any:
-    """What others call this object by, where `other` says whether they are actors."""
-    if not is_remote(other):
-        return plain
-    import ray
-
-    return ray.get_runtime_context().current_actor
-
-
 def _shared(goods: Goods, host: Any) -> Any:
     if not is_remote(host.put) or sum(batch.memory() for batch in goods.values()) < LARGE:
         return goods
-    import ray
-
     return ray.put(goods)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import ray
+import ray._private.worker
 import ray._raylet
 
 from actors.placement import BUDGET
@@ -32,7 +33,7 @@ def connect(address: str | None, timeout: float = 10.0) -> None:
     """Join the cluster at `host:port`, or this machine's with "auto" or None; an error says within seconds why not."""
     if ray.is_initialized():
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    _hush()
     place = recorded() if address in (None, "auto") else str(address)
     _listens(place, timeout)
     failure: list[BaseException] = []
@@ -55,7 +56,7 @@ def local(budgets: int = 1, **settings: Any) -> None:
     """Start a small Ray of our own with so many CPU budgets; it ends with this process."""
     if ray.is_initialized():
         return
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    _hush()
     ray.init(**{**LOCAL, **settings, "namespace": NAMESPACE, "resources": {BUDGET: budgets}})
 
 
@@ -114,6 +115,13 @@ def _listens(place: str, timeout: float) -> None:
         socket.create_connection((host, int(port)), timeout=min(timeout, 5.0)).close()
     except (OSError, OverflowError) as error:
         raise DsmsError(f"no Ray cluster at {place}: {error}; {START}") from None
+
+
+def _hush() -> None:
+    """Let Ray keep to itself how it is used, and on standard output that it finds our actors many."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    worker: Any = ray._private.worker
+    worker._worker_logs_enabled = False
 
 
 def _attempt(place: str, failure: list[BaseException]) -> None:

@@ -15,7 +15,7 @@ import ray
 from actors.cluster import PREFIX, deployment
 from actors.edition import edition
 from actors.launch import Tell, Wanted, check_ports, here, launched
-from actors.messages import CONTROL, send
+from actors.messages import CONTROL, myself, send
 from actors.parts import Crew, Parts, named, settled, sweep
 from dsms.clock import epoch, stopwatch
 from dsms.errors import DsmsError, PlanError, existing
@@ -115,7 +115,7 @@ class Deployment:
             crew = self._parts.crews[self._place(after, [query.name for query in fresh])]
             self._settled(self._parts.outlet.open, {query.name: _told(query) for query in fresh}, folder)
             try:
-                names: list[str] = self._control(crew.scheduler.add, table)
+                names: list[str] = self._control(crew.scheduler.add, table, folder, file)
             except DsmsError:
                 for query in fresh:
                     self._settled(self._parts.outlet.shut, query.name)
@@ -171,7 +171,7 @@ class Deployment:
             for call in calls:
                 with suppress(DsmsError):
                     settled(call, "closing")
-        if ray.is_initialized() and (me := _myself()) is not None:
+        if (me := myself()) is not None:
             sweep(self._name, spare=[f"{PREFIX}{self._name}"])
             threading.Timer(FAREWELL, lambda: ray.kill(me)).start()
 
@@ -248,12 +248,6 @@ def _silent(domain: str) -> dict[str, Any]:
 def _called(method: Any) -> str:
     """What a call is named in a message."""
     return str(getattr(method, "_method_name", getattr(method, "__name__", method)))
-
-
-def _myself() -> Any:
-    """The handle of this actor; None where it is none."""
-    context = ray.get_runtime_context()
-    return context.current_actor if context.get_actor_id() is not None else None
 
 
 # Several threads: questions are answered while a change is under way.

@@ -34,9 +34,9 @@ class Fleet:
         answers: list[Any] = answered([call(place, host) for place, host in enumerate(self.hosts)])
         return answers
 
-    def open(self, stands: Sequence[Sequence[Stand]], folder: str, measured: bool) -> None:
+    def open(self, stands: Sequence[Sequence[Stand]], folders: Sequence[str], measured: bool) -> None:
         """Let hosts, by their places, take stations in."""
-        self.each(lambda place, host: send(host.open, pickled(list(stands[place])), folder, measured))
+        self.each(lambda place, host: send(host.open, pickled(list(stands[place])), folders, measured))
 
     def carry(self, place: int, grant: Grant) -> Turn:
         """Have a turn carried out: one is under way at a time, the single simulated CPU."""

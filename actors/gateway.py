@@ -7,9 +7,10 @@ import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
-from actors.calls import Calls, own_handle
+from actors.calls import Calls
 from actors.connection import Connection
 from actors.desk import Desk
+from actors.messages import is_remote, myself
 from dsms.batch import Batch
 from dsms.errors import DsmsError
 from dsms.live.routes import Routes
@@ -18,8 +19,8 @@ from dsms.wire import Bye
 HELLO = 10.0  # seconds a client has to say who it is
 CLOSING = 5.0  # seconds
 
-# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results keep their order as they have a thread of their own;
-# whoever waits for `hold` keeps nobody else waiting.
+# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results have a thread of their own, and whoever waits for
+# `hold` keeps nobody else waiting; Ray keeps no order among such calls, not even with one thread.
 ACTOR: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 8, "concurrency_groups": {"results": 1}}
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ class Gateway:
     def listen(self, host: str, port: int) -> tuple[str, int]:
         """Serve clients at this address; with port 0 at any that is free. Answers which it is."""
         if self._outlet is not None:
-            self._desk.subscribers.me = own_handle(self, self._outlet.subscribe)
+            self._desk.subscribers.me = myself() if is_remote(self._outlet.subscribe) else self
         self._address = self._done(self._listen(host, port))
         return self._address
 
@@ -57,7 +58,7 @@ class Gateway:
         self._done(self._desk.intake.hold(list(streams)))
 
     def results(self, query: str, number: int, batch: Batch) -> None:
-        """Results for the subscribers of a query, by their numbers in order."""
+        """Results for the subscribers of a query; they may come out of order, and go by their numbers."""
         self._loop.call_soon_threadsafe(self._desk.subscribers.results, query, number, batch)
 
     def status(self) -> dict[str, Any]:
@@ -78,9 +79,6 @@ class Gateway:
             work.close()
             raise DsmsError("the gateway is closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
-
-    def _connection(self) -> Connection:
-        return Connection(self._desk, self._token, self._hello)
 
     async def _listen(self, host: str, port: int) -> tuple[str, int]:
         try:

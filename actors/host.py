@@ -61,13 +61,14 @@ class Host:
         """Who else there is: hosts by their place, the scheduler to whom turns go home, and who takes results."""
         self.place, self._peers, self._home, self.outlet = place, peers, home, outlet
 
-    def open(self, stations: bytes, folder: str, measured: bool) -> None:
+    def open(self, stations: bytes, folders: Sequence[str], measured: bool) -> None:
         """Take stations in: `Stand`s, pickled."""
-        sys.path.insert(0, folder)  # user code is found beside its plan, as it was where the plan was read
+        before = list(sys.path)
+        sys.path[:0] = folders  # user code is found beside its plan, as it was where the plan was read
         try:
             stands: list[Stand] = unpickled(stations)
         finally:
-            sys.path.remove(folder)
+            sys.path[:] = before
         for stand in stands:
             stand.goods.measure(cpu_time if measured else None)
             self.stands[stand.goods.name] = stand

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from actors.calls import Calls
+from actors.messages import ARRIVALS
 from dsms.batch import Batch
 from dsms.parcel import Parcel
 
@@ -81,7 +82,7 @@ class Lane:
             return None
         goods = [(i.hosts, i.parcel.key, i.batch) for i in items if i.parcel is not None and i.batch is not None]
         try:
-            calls = [*self._calls.put(goods), self._calls(self._scheduler.arrived, parcels, group="arrivals")]
+            calls = [*self._calls.put(goods), self._calls(self._scheduler.arrived, parcels, group=ARRIVALS)]
         except Exception as error:  # an actor that is gone, or rows that cannot be sent
             return _said(error)
         return await _answered(calls)
@@ -93,10 +94,10 @@ class Lane:
             if item.upto is not None:
                 far[item.stream] = max(item.upto, far.get(item.stream, item.upto))
         try:
-            calls = [self._calls(self._scheduler.advance, *each, group="arrivals") for each in far.items()]
+            calls = [self._calls(self._scheduler.advance, *each, group=ARRIVALS) for each in far.items()]
             reason = await _answered(calls)
             if any(item.ends for item in items):
-                reason = await _answered([self._calls(self._scheduler.end, group="arrivals")]) or reason
+                reason = await _answered([self._calls(self._scheduler.end, group=ARRIVALS)]) or reason
         except Exception as error:
             return _said(error)
         return reason

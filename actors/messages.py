@@ -13,9 +13,22 @@ ARRIVALS = "arrivals"  # of a scheduler: rows are announced
 CONTROL = "control"  # of a scheduler: whoever steers it
 
 
+def is_remote(method: Any) -> bool:
+    """Whether a method is an actor's."""
+    return hasattr(method, "remote")
+
+
+def myself() -> Any:
+    """The handle by which others call the actor that this is; None where it is none."""
+    if not ray.is_initialized():
+        return None
+    context = ray.get_runtime_context()
+    return context.current_actor if context.get_actor_id() is not None else None
+
+
 def send(method: Any, *arguments: Any, group: str | None = None) -> Any:
     """Call a method of an actor, or of a plain object in its place; answers what the call will have come to."""
-    if not hasattr(method, "remote"):
+    if not is_remote(method):
         return method(*arguments)
     return (method if group is None else method.options(concurrency_group=group)).remote(*arguments)
 

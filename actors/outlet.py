@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,8 +35,8 @@ class Course:
     schema: Schema | None
     appends: bool
     folder: Path
+    order: InOrder
     sink: Sink | None = None
-    order: InOrder = field(default_factory=InOrder)
     rows: int = 0
     error: str | None = None  # why its file is no longer written
 
@@ -47,6 +47,7 @@ class Outlet:
     def __init__(self) -> None:
         self._courses: dict[str, Course] = {}
         self._gateways: defaultdict[str, dict[str, Any]] = defaultdict(dict)  # by query: those that want it, by name
+        self._ended: dict[str, int] = {}  # queries that were shut: should they come again, their numbers go on
         self._gone: list[str] = []  # gateways that did not answer; another thread finds out
         self._calls = Calls()
 
@@ -58,7 +59,8 @@ class Outlet:
                 if name in self._courses:
                     raise DsmsError(f"query {name!r} has an outlet already")
                 target = None if target == STDOUT else target
-                made[name] = course = Course(target, schema, appends, Path(folder))
+                order = InOrder(self._ended.get(name, 0))
+                made[name] = course = Course(target, schema, appends, Path(folder), order)
                 if target is not None and schema is not None:
                     course.sink = self._sink(name, course, schema)
         except DsmsError:
@@ -100,8 +102,10 @@ class Outlet:
     def shut(self, query: str) -> None:
         """No more results of a query will come: its file is finished. Subscribers stay, should it come again."""
         course = self._courses.pop(query, None)
-        if course is not None and course.sink is not None:
-            course.sink.close()
+        if course is not None:
+            self._ended[query] = course.order.latest
+            if course.sink is not None:
+                course.sink.close()
 
     def status(self) -> dict[str, Any]:
         """What came of each query so far."""

@@ -21,6 +21,7 @@ from dsms.goods import Goods, Outcome
 from dsms.ledger import Ledger, Queue
 from dsms.live.setup import ACTORS
 from dsms.operators import Operator
+from dsms.operators.function import FOLDERS
 from dsms.plan import Plan, Station
 from dsms.runners import BatchRunner, Runner, Step
 from dsms.runners.base import startups
@@ -192,7 +193,7 @@ class ActorRunner(BatchRunner):
         stations = {station.name: station for station in self.plan.stations}
         self.places.update((name, place) for place, names in enumerate(groups) for name in names)
         stands = [[self._stand(stations[name], goods[name]) for name in names] for names in groups]
-        self.fleet.open(stands, str(self.plan.folder.absolute()), self._measured)
+        self.fleet.open(stands, list(FOLDERS), self._measured)
 
     def _spread_over(self, stations: Sequence[Station]) -> list[list[str]]:
         """Stations over hosts: those that come later go to where the fewest are."""

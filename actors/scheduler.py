@@ -12,7 +12,7 @@ import ray
 
 from actors.fleet import Fleet
 from actors.grant import Turn
-from actors.messages import ARRIVALS, CONTROL, TURNS, actor, pickled, unpickled
+from actors.messages import ARRIVALS, CONTROL, TURNS, actor, myself, pickled, unpickled
 from actors.runner import ActorRunner
 from dsms.collecting import rarely_collecting
 from dsms.errors import DsmsError
@@ -50,7 +50,7 @@ class Scheduler:
     def open(self, hosts: Sequence[Any], outlet: Any = None, home: Any = None) -> None:
         """Bring the stations to their hosts and begin."""
         rarely_collecting().__enter__()  # for as long as the process lives
-        self._fleet = Fleet(hosts, home or _myself(), outlet)
+        self._fleet = Fleet(hosts, home or myself(), outlet)
         self._letters.begin()
         self._domain = Domain(
             self._name,
@@ -109,8 +109,8 @@ class Scheduler:
         address: Any = ray.util.get_node_ip_address
         return {**told, "node": address() if ray.is_initialized() else "here"}
 
-    def add(self, table: Mapping[str, Any]) -> list[str]:
-        return self._at_work.add(table)
+    def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
+        return self._at_work.add(table, Path(folder), file)
 
     def remove(self, query: str) -> None:
         self._at_work.remove(query)
@@ -118,8 +118,9 @@ class Scheduler:
     def release(self, queries: Collection[str]) -> bytes:
         return pickled(self._at_work.release(queries))
 
-    def adopt(self, inventory: bytes, table: Mapping[str, Any]) -> None:
-        self._at_work.adopt(table, unpickled(inventory))
+    def adopt(self, goods: bytes, table: Mapping[str, Any]) -> None:
+        """Take in what another let go; what the queries of the table need stands in the goods too."""
+        self._at_work.adopt(*unpickled(goods))
 
     def table(self) -> dict[str, Any]:
         """The queries that are here, as a plan file would say them."""
@@ -162,11 +163,6 @@ class Scheduler:
         runner = self._at_work.engine.runner
         assert isinstance(runner, ActorRunner)
         return runner
-
-
-def _myself() -> Any:
-    """The handle by which others call this actor; None where it is none."""
-    return ray.get_runtime_context().current_actor if ray.is_initialized() else None
 
 
 SchedulerActor = actor(Scheduler, TURNS, **{ARRIVALS: 4, CONTROL: 4})

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from dsms.batch import Batch
 from dsms.errors import DsmsError
 from dsms.outlets import schema_like
 from dsms.schema import Schema, conformed
-from dsms.wire import Error, Message, Result, Schemas, WireError, encoded
+from dsms.wire import Error, Message, Result, Schemas, encoded
 from dsms.wire.pieces import pieces
 
 Numbered = tuple[int, Batch]
@@ -30,10 +31,22 @@ class Reader(Protocol):
 
 @dataclass
 class Subscriber:
-    """One connection's wish; until it is known what is sent of the past, what comes is kept."""
+    """One connection's wish; what comes out of order, or before it is known what is sent of the past, is kept."""
 
-    early: list[Numbered] | None = field(default_factory=list)
-    sent: int = 0  # up to this number it has what the outlet still had of the past
+    early: dict[int, Batch] = field(default_factory=dict)
+    begun: bool = False
+    sent: int | None = None  # up to this number it has all; None: whatever comes first is the first
+
+    def ready(self) -> Iterator[Numbered]:
+        """Those that are next now."""
+        while self.begun and self.early:
+            number = min(self.early)
+            if self.sent is not None and number > self.sent + 1:
+                return
+            batch = self.early.pop(number)
+            if self.sent is None or number > self.sent:
+                self.sent = number
+                yield number, batch
 
 
 class Subscribers:
@@ -71,16 +84,16 @@ class Subscribers:
             self.unsubscribe(reader, query)
 
     def results(self, query: str, number: int, batch: Batch) -> None:
-        """Pass results on to all who want them."""
-        ready = []
+        """Pass results on to all who want them; they may come out of order, for Ray does not keep it here."""
+        ready: defaultdict[int, list[Reader]] = defaultdict(list)
+        batches: dict[int, Batch] = {}
         for reader, wish in self._wishes.get(query, {}).items():
-            if wish.early is not None:
-                wish.early.append((number, batch))
-            elif number > wish.sent:
-                wish.sent = 0  # from here on all that comes is new
-                ready.append(reader)
-        if ready:
-            self._send(ready, query, number, batch)
+            wish.early[number] = batch
+            for place, found in wish.ready():
+                ready[place].append(reader)
+                batches[place] = found
+        for place in sorted(batches):
+            self._send(ready[place], query, place, batches[place])
 
     async def _begin(self, reader: Reader, query: str, after: int | None, wish: Subscriber) -> None:
         """Ask the outlet for the past, then go on with what came meanwhile."""
@@ -92,11 +105,9 @@ class Subscribers:
             except Exception as error:
                 self._refuse([reader], query, str(error))
                 return
-        early, wish.early = wish.early or [], None
-        for number, batch in past:
-            self._send([reader], query, number, batch)
-        for number, batch in early:
-            if number > wish.sent and self._wishes.get(query, {}).get(reader) is wish:
+        wish.begun = True
+        for number, batch in (*past, *wish.ready()):
+            if self._wishes.get(query, {}).get(reader) is wish:
                 self._send([reader], query, number, batch)
 
     def _send(self, readers: list[Reader], query: str, number: int, batch: Batch) -> None:
@@ -105,7 +116,7 @@ class Subscribers:
             schema = self._schema(query, batch)
             batch = conformed(batch, schema, query)
             parts = [b"".join(encoded(Result(query, number, piece, schema))) for piece in pieces(batch, schema)]
-        except (DsmsError, WireError) as error:
+        except DsmsError as error:
             self._refuse(readers, query, f"result {number} cannot be sent: {error}")
             return
         for reader in readers:

@@ -108,7 +108,7 @@ end() {
       kill -TERM "$pid" 2>/dev/null || true
     fi
   done
-  for ((i = 0; i < 60; i++)); do
+  for ((i = 0; i < 100; i++)); do
     left=$(for pid in ${sessions[@]+"${sessions[@]}"}; do members "$pid"; done)
     if [[ -z $left ]]; then break; fi
     if ((i == 30)); then kill -TERM $left 2>/dev/null || true; fi

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from live_parts import Cutter, Domain, plan_of, routes_of, running, serving
 
 import dsms
 from actors.outlet import Outlet
@@ -19,7 +20,6 @@ from dsms.client import RefusedError, Subscription
 from dsms.client.rows import batch_from
 from dsms.client.subscription import Received
 from dsms.schema import Schema
-from tests.live_parts import Cutter, Domain, plan_of, routes_of, running, serving
 
 N = Schema.of({"n": "int64"})
 MIXED = Schema.of({"n": "int64", "x": "float64", "ok": "bool", "at": "timestamp", "who": "string"})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from live_parts import HOST, Domain, plan_of, routes_of, running, serving
 
 import dsms
 from actors.gateway import Gateway
@@ -15,7 +16,6 @@ from dsms import Batch, DsmsError
 from dsms.live.routes import Routes, Way
 from dsms.schema import Schema
 from dsms.wire import Ack, Data, Decoder, Error, Hello, Message, Result, Schemas, Subscribe, WireError, encoded
-from tests.live_parts import HOST, Domain, plan_of, routes_of, running, serving
 
 NUMBERS = {"s": {"n": "int64"}}
 PLAN = plan_of(NUMBERS, all="SELECT n FROM s", big="SELECT n FROM s WHERE n > 2")
@@ -279,3 +279,13 @@ def test_a_subscriber_that_does_not_read_is_dropped_and_others_are_not_slowed() 
             assert found is not None
         assert "too slow" in found.reason
         quick.close()
+
+
+def test_results_that_come_out_of_order_go_out_in_order() -> None:
+    with running(PLAN) as (_, gateway, address), dsms.connect(address) as client:
+        wanted = client.subscribe("all")
+        while not gateway.status()["subscribers"]:
+            pass
+        for number in (1, 3, 4, 2, 2, 5):
+            gateway.results("all", number, rows(number))
+        assert [next(wanted).number for _ in range(5)] == [1, 2, 3, 4, 5]

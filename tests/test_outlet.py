@@ -11,6 +11,7 @@ import pyarrow.parquet as parquet
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from live_parts import Domain, plan_of, routes_of, serving
 
 import dsms
 from actors.outlet import Outlet
@@ -18,7 +19,6 @@ from dsms import Batch, DsmsError
 from dsms.live.in_order import InOrder
 from dsms.live.routes import Routes
 from dsms.schema import Schema
-from tests.live_parts import Domain, plan_of, routes_of, serving
 
 N = Schema.of({"n": "int64"})
 
@@ -120,6 +120,24 @@ def test_subscribers_get_what_was_kept_and_what_follows(tmp_path: Path) -> None:
             pass
         client.push("s", {"n": [6]})
         assert next(later).number == 5
+
+
+def test_a_query_that_comes_again_goes_on_with_its_numbers(tmp_path: Path) -> None:
+    outlet = Outlet()
+    outlet.open({"q": (None, N, True)}, str(tmp_path))
+    with serving(Routes(queries={"q": N}), outlet=outlet) as (_, address), dsms.connect(address) as client:
+        wanted = client.subscribe("q", after=0)
+        while not outlet.status()["queries"][0]["gateways"]:
+            pass
+        for number in (2, 1):
+            outlet.take("q", number, rows(number))
+        outlet.shut("q")
+        outlet.take("q", 3, rows(99))
+        outlet.open({"q": (None, N, True)}, str(tmp_path))
+        outlet.take("q", 1, rows(3))
+        assert [(batch.number, batch.records()) for batch in (next(wanted) for _ in range(3))] == [
+            (number, [{"n": number}]) for number in (1, 2, 3)
+        ]
 
 
 def test_two_gateways_each_get_what_their_clients_want(tmp_path: Path) -> None:

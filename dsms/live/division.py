@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from dsms.errors import PlanError, existing
+from dsms.operators.arrange import Arrange
 from dsms.operators.base import ROW_COST
-from dsms.plan import Plan
+from dsms.plan import Plan, Station
 from dsms.statistics import Statistics
 
 
 def divided(plan: Plan, domains: int) -> list[list[str]]:
-    """The queries of each domain: groups that hang together, the dearest first, each to where there is least work."""
+    """The queries of each domain: groups that hang together, the dearest first, each to where there is least work.
+
+    Where queries have in common only that a stream's rows are put in order for them, each domain does that itself.
+    """
     spread: list[list[str]] = [[] for _ in range(domains)]
     work = [0.0] * domains
     cost = _costs(plan)
-    groups = [(sum(cost[name] for name in group), group) for group in _groups(plan)]
+    groups = [(sum(cost[name] for name in group), group) for group in _groups(plan, apart=True)]
     for wanted, group in sorted(groups, key=lambda entry: -entry[0]):  # equal ones as they stand in the plan
         least = work.index(min(work))
         spread[least] += group
@@ -30,11 +34,14 @@ def together(plan: Plan, query: str) -> list[str]:
     raise PlanError(f"no query {query!r}{existing(query, [q.name for q in plan.queries])}", file=plan.name)
 
 
-def _groups(plan: Plan) -> list[list[str]]:
-    """The queries that share stations or read each other, in plan order."""
+def _groups(plan: Plan, apart: bool = False) -> list[list[str]]:
+    """The queries that share stations or read each other, in plan order; `apart`: but for what any domain can have."""
     group = {query.name: {query.name} for query in plan.queries}
-    for stations in plan.components(streams=False):
-        names = {station.query.name for station in stations}
+    for station in plan.stations:
+        shared = [
+            p for p in station.inputs if isinstance(p, Station) and not (apart and isinstance(p.operator, Arrange))
+        ]
+        names = {station.query.name, *(producer.query.name for producer in shared)}
         joined = set().union(*(group[name] for name in names))
         group.update(dict.fromkeys(joined, joined))
     found = {id(names): [q.name for q in plan.queries if q.name in names] for names in group.values()}

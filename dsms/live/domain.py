@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any, TypeVar
 
 from dsms.batch import Batch
@@ -142,10 +143,10 @@ class Domain:
         """The last decisions."""
         return self.ask(lambda: self.watch.why(count)).result()
 
-    def add(self, table: Mapping[str, Any]) -> list[str]:
+    def add(self, table: Mapping[str, Any], folder: Path | None = None, file: str = "") -> list[str]:
         """Take queries in while the others go on; answers their names."""
         before = {query.name for query in self.roster.plan.queries}
-        roster = self.roster.adding(table)
+        roster = self.roster.adding(table, folder, file)
         self.ask(lambda: self._become(roster)).result()
         return [query.name for query in roster.plan.queries if query.name not in before]
 
@@ -154,22 +155,20 @@ class Domain:
         roster = self.roster.removing(query)
         self.ask(lambda: self._become(roster)).result()
 
-    def release(self, queries: Collection[str]) -> Inventory:
-        """Let queries go to another domain, with all that is theirs."""
-        roster = self.roster
-        for query in reversed([query.name for query in roster.plan.queries if query.name in queries]):
-            roster = roster.removing(query)
+    def release(self, queries: Collection[str]) -> tuple[Roster, Inventory]:
+        """Let queries, and those that must go with them, go to another domain, with all that is theirs."""
+        stay, moved = self.roster.leaving(queries)
 
-        def leave() -> Inventory:
-            inventory = released(self.engine, queries)
-            self._become(roster)
-            return inventory
+        def leave() -> tuple[Roster, Inventory]:
+            inventory = released(self.engine, [query.name for query in moved.plan.queries])
+            self._become(stay)
+            return moved, inventory
 
         return self.ask(leave).result()
 
-    def adopt(self, table: Mapping[str, Any], inventory: Inventory) -> None:
-        """Take queries in from another domain, where they left off there."""
-        roster = self.roster.adding(table)
+    def adopt(self, moved: Roster, inventory: Inventory) -> None:
+        """Take queries in from another domain, where they left off there, their stations as they were there."""
+        roster = self.roster.adopting(moved)
         self.ask(lambda: self._become(roster, inventory)).result()
 
     def close(self) -> None:

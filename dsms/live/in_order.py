@@ -12,10 +12,13 @@ BYTES = 16 * 1024 * 1024
 
 
 class InOrder:
-    """Takes numbered batches as they come and gives them 1, 2, 3 …; what comes early waits, what came before goes."""
+    """Takes batches 1, 2, 3 … as they come and gives them in order; what comes early waits, what came before goes.
 
-    def __init__(self, batches: int = BATCHES, size: float = BYTES) -> None:
-        self.latest = 0  # the number of the last one that was given
+    They are given numbers after `since`: so that those of a query that was there before go on.
+    """
+
+    def __init__(self, since: int = 0, batches: int = BATCHES, size: float = BYTES) -> None:
+        self.latest = self._since = since  # the number of the last one that was given
         self._most, self._size = batches, size
         self._early: dict[int, Batch] = {}
         self._kept: deque[tuple[int, Batch]] = deque()
@@ -28,8 +31,8 @@ class InOrder:
 
     def take(self, number: int, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """Those that are next now, if any."""
-        if number > self.latest:
-            self._early.setdefault(number, batch)
+        if (place := self._since + number) > self.latest:
+            self._early.setdefault(place, batch)
         while (found := self._early.pop(self.latest + 1, None)) is not None:
             self.latest += 1
             self._keep(self.latest, found)

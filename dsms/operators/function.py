@@ -15,6 +15,8 @@ from dsms.batch import Batch
 from dsms.errors import PlanError, existing
 from dsms.operators.base import Operator
 
+FOLDERS: dict[str, None] = {}  # where functions were looked for: another process that gets them must look there too
+
 
 @dataclass(eq=False)
 class Function(Operator):
@@ -45,6 +47,7 @@ def function_named(text: str, folder: Path = Path()) -> Callable[[Batch], Any]:
     module, _, name = text.partition(":")
     if not module or not name:
         raise PlanError(f"function {text!r} is not of the form 'module:name'", "function")
+    FOLDERS[str(folder.absolute())] = None
     sys.path.insert(0, str(folder.absolute()))
     try:
         found = vars(importlib.import_module(module))

@@ -55,7 +55,7 @@ class Scheduler(Log):
     def routes(self):
         return {stream.name: [0] if stream.consumers else [] for stream in self.roster.plan.streams}
 
-    def add(self, table):
+    def add(self, table, folder, file):
         self._log.append((self._name, "add", sorted(table["queries"])))
         if "add" in self.refuses:
             raise DsmsError("no")

@@ -1,0 +1,72 @@
+"""Whatever the README shows of the live system is run, in its order, on the shared Ray."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import socket
+from pathlib import Path
+
+import pytest
+
+from actors import cluster
+from dsms.cli import main
+
+pytestmark = pytest.mark.ray
+
+ROOT = Path(__file__).parent.parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+LIVE = README[README.index("## Running it live") : README.index("## Choosing a policy")]
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", LIVE, flags=re.M | re.S)
+SHOWN = [line for kind, text in BLOCKS if kind == "sh" for line in text.splitlines()]
+COMMANDS = [shlex.split(line, comments=True)[1:] for line in SHOWN if "dsms " in line and "local" not in line]
+PYTHON = next(text for kind, text in BLOCKS if kind == "python")
+PRINTED = {
+    "status": '"domains": [',
+    "top": "high.where",
+    "policy": "fas-mcq",
+    "why": "hosen",
+    "qos": "memory=0.7",
+    "weights": "high",
+    "queries": "",
+    "move": "busy",
+    "pause": "",
+    "resume": "",
+    "down": "",
+}
+
+
+@pytest.fixture
+def here(ray_cluster, monkeypatch):
+    """The commands find the Ray that this process is part of, and leave it there."""
+    monkeypatch.setattr(cluster, "connect", lambda *_, **__: None)
+    monkeypatch.setattr(cluster, "disconnect", lambda: None)
+    monkeypatch.chdir(ROOT)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def test_all_commands_are_shown():
+    assert {words[0] for words in COMMANDS} == {"up", *PRINTED}
+
+
+def test_the_commands_and_the_python_shown_work_in_their_order(here, capsys):
+    port = free_port()
+    for words in COMMANDS:
+        if words[0] == "down":  # all else is done: now rows, which end
+            exec(PYTHON.replace("7411", str(port)), {})
+            assert "[{'auction': 1, 'bidder': 7, 'price': 900, 'at': 1000000}]" in capsys.readouterr().out
+        extra = ["--port", str(port), "--actors", "2"] if words[0] == "up" else []
+        assert main([*words, "--name", "readme", *extra]) == 0, words
+        said = capsys.readouterr()
+        if words[0] == "up":
+            assert f"127.0.0.1:{port}" in said.out
+        else:
+            assert PRINTED[words[0]] in said.out, words
+        if words[0] == "status":
+            assert len(json.loads(said.out)["domains"]) == 2
+    assert cluster.deployments() == []

@@ -1,0 +1,158 @@
+"""A real cluster of two nodes on one host, by the scripts of deploy/: a plan across both gives what it gives inline."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dsms
+from dsms.batch import Batch
+
+pytestmark = pytest.mark.ray
+
+ROOT = Path(__file__).parent.parent.parent
+STREAM = {"schema": {"k": "int64", "v": "int64"}}
+TABLE = {
+    "streams": {"a": STREAM, "b": STREAM},
+    "queries": {
+        "low": {"cql": "SELECT k, v FROM a WHERE k < 5", "sink": {"jsonl": "low.jsonl"}},
+        "sums": {"cql": "SELECT ISTREAM(k, sum(v) AS s) FROM b [ROWS 4] GROUP BY k", "sink": {"jsonl": "sums.jsonl"}},
+    },
+}
+PUSHES = [
+    (name, {"k": [(7 * n + i) % 9 for i in range(20)], "v": list(range(20))}) for n in range(10) for name in ("a", "b")
+]
+
+# Runs where the second cluster is, in a process of its own: this one may be part of another.
+DRIVER = """
+import json, sys
+import ray
+from ray.util.placement_group import placement_group_table
+from actors import cluster, parts
+from actors.deployment import up
+from dsms.client import connect
+from dsms.live.setup import Setup
+
+folder, table, pushes, expected = json.loads(sys.stdin.read())
+cluster.connect("auto", timeout=60)
+handle = up(table, folder, "plan.toml", setup=Setup(domains=2, port=0))
+nodes = {node for group in placement_group_table().values() for node in group["bundles_to_node_id"].values()}
+with connect(ray.get(handle.status.remote())["gateways"][0]["address"]) as client:
+    for stream, rows in pushes:
+        client.push(stream, rows)
+    client.flush(30)
+rows = lambda: {query["name"]: query["rows"] for query in ray.get(handle.status.remote())["outlet"]["queries"]}
+assert parts.wait_for(lambda: rows() == expected, 30), (rows(), expected)
+domains = [[query["name"] for query in one["queries"]] for one in ray.get(handle.status.remote())["domains"]]
+ray.get(handle.down.remote())
+assert parts.wait_for(lambda: not parts.named("dsms") and not parts.groups("dsms"), 10)
+print(json.dumps({"nodes": len(nodes), "domains": domains}))
+"""
+
+
+def inline():
+    """By query: its results in one process."""
+    results = {name: [] for name in TABLE["queries"]}
+    engine = dsms.Engine(
+        dsms.plan_from(TABLE),
+        dsms.policy_named("fifo"),
+        clock=dsms.WallClock(),
+        sink=lambda query, rows: results[query].extend(rows.records()),
+    )
+    for stream, rows in PUSHES:
+        engine.push(stream, Batch.of(rows))
+        engine.run()
+    return results
+
+
+def unused(first):
+    """A port from this on at which nobody listens."""
+    for port in range(first, first + 500):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
+                return port
+    raise AssertionError(f"no port is free from {first} on")
+
+
+def living(folder):
+    """The processes of the nodes that are written down in a folder, by their sessions."""
+    sessions = {int(file.read_text().split()[0]) for file in folder.glob("*/pid")}
+    return {pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if session_of(pid) in sessions}
+
+
+def session_of(pid):
+    """Which session a process belongs to; None if it has ended, whether or not anybody has taken note of that."""
+    try:
+        state, _, _, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return None if state == "Z" else int(session)
+
+
+class Nodes:
+    """What the scripts of deploy/ do with a run folder and a token of our own."""
+
+    def __init__(self, folder):
+        self.run = folder / "run"
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+        self.environment = kept | {
+            "DSMS_RUN": str(self.run),
+            "DSMS_RAY_TOKEN": str(folder / "token"),
+            "DSMS_RAY": str(Path(sys.executable).parent / "ray"),
+            "PYTHONPATH": str(ROOT),
+        }
+
+    def __call__(self, script, *arguments, timeout=90):
+        return self.said([ROOT / "deploy" / script, *arguments], timeout)
+
+    def said(self, command, timeout=120, given=None, **environment):
+        done = subprocess.run(
+            command,
+            env=self.environment | environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture
+def nodes(tmp_path):
+    nodes = Nodes(tmp_path)
+    yield nodes
+    nodes("stop")
+
+
+def test_a_plan_on_two_nodes_gives_what_it_gives_inline_and_nothing_is_left(nodes, tmp_path):
+    port = unused(6400)
+    nodes("head", "--port", str(port), "--ports", "30000", "--budgets", "1", "--memory", "100")
+    nodes("worker", f"127.0.0.1:{port}", "--ports", "32000", "--budgets", "1", "--memory", "100")
+    assert (tmp_path / "token").stat().st_mode & 0o777 == 0o600
+    started = living(nodes.run)
+    assert len(started) > 4
+    results = inline()
+    given = json.dumps([str(tmp_path), TABLE, PUSHES, {name: len(rows) for name, rows in results.items()}])
+    told = json.loads(nodes.said([sys.executable, "-c", DRIVER], given=given))
+    assert told == {"nodes": 2, "domains": [["sums"], ["low"]]}  # the dearer query first
+    for name, rows in results.items():
+        written = [json.loads(line) for line in (tmp_path / f"{name}.jsonl").read_text().splitlines()]
+        assert [{key: row[key] for key in rows[0]} for row in written] == rows
+    (tmp_path / "wrong").write_text("0" * 64)
+    refused = "from actors import cluster\ntry: cluster.connect('auto')\nexcept Exception as error: print(error)"
+    said = nodes.said(
+        [sys.executable, "-c", refused], RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(tmp_path / "wrong")
+    )
+    assert f"does not accept the token in {tmp_path / 'wrong'}" in said
+    before = living(nodes.run)
+    assert nodes("stop", timeout=30).startswith("ended: head worker")
+    assert [pid for pid in started | before if session_of(pid) is not None] == []
+    assert list(nodes.run.iterdir()) == []
