@@ -328,6 +328,16 @@ def test_one_that_comes_under_the_name_of_one_that_went_begins_anew():
     assert values(running, "p") == [(1, "{'n': 1}")]
 
 
+def test_results_of_one_that_comes_again_are_numbered_anew():
+    running = Running(roster(p="SELECT k FROM a", q="SELECT k FROM b"), hosts=2)
+    for number in range(2):
+        running.engine.push("a", rows(k=[number]))
+        assert values(running, "p") == [(1, f"{{'k': {number}}}")]
+        assert running.numbers.pop("p") == 1
+        running.become(running.roster.removing("p"))
+        running.become(running.roster.adding(came(p="SELECT k FROM a")))
+
+
 def test_all_may_go_and_others_come():
     running = Running(roster(p="SELECT k FROM a"))
     running.engine.push("a", rows(k=[1]))
