@@ -23,6 +23,7 @@ from dsms.parcel import Parcel
 
 ASKED = "asked"
 PATIENCE = 20.0  # seconds until results that do not come are given up
+START = 120.0  # and until actors are there, on a machine that is busy
 Results = dict[str, list[tuple[int, int, dict[str, Any]]]]  # by query: timestamp, sign and row, in order
 
 
@@ -93,6 +94,12 @@ class Inline:
     def swap(self, policy: str) -> None:
         self._domain.swap(policy, "asked for")
 
+    def pause(self) -> None:
+        self._domain.pause()
+
+    def resume(self) -> None:
+        self._domain.resume()
+
     def end(self) -> None:
         """No more rows come."""
         self._domain.end()
@@ -139,6 +146,12 @@ class OnRay:
     def swap(self, policy: str) -> None:
         self._crew.ask("swap", policy, "asked for")
 
+    def pause(self) -> None:
+        self._crew.ask("pause")
+
+    def resume(self) -> None:
+        self._crew.ask("resume")
+
     def end(self) -> None:
         self._crew.ask("end", group=ARRIVALS)
 
@@ -165,6 +178,8 @@ class Crew:
         self.hosts = hosts
         self.scheduler = actor(Recycled, TURNS, **{ARRIVALS: 4, CONTROL: 4}).remote()
         self.outlet = actor(Outlet, ASKED).remote()
+        everyone = [each.there.remote() for each in (*hosts, self.scheduler)]
+        ray.get([*everyone, self.outlet.status.remote()], timeout=START)
 
     def begin(self, *domain: Any) -> None:
         """Open another domain."""

@@ -19,8 +19,11 @@ UNTIL = {"path": 150.0, "chain-example": 9.0, "fork": 24.0, "join": 40.0, "queri
 POLICIES = [name for name in dsms.policies() if name not in YARDSTICKS]  # those know what becomes of each tuple
 
 
-@pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("name", UNTIL)
+PARAMETERS = ["rr:tuples=3", "rr-query:time=2.0", "mtiq:ratio=0.3,threshold=2", "adaptive:warmup=1,explore=1,every=2"]
+PAIRS = [*((plan, policy) for plan in UNTIL for policy in POLICIES), *(("join", policy) for policy in PARAMETERS)]
+
+
+@pytest.mark.parametrize(("name", "policy"), PAIRS)
 def test_a_scheduler_and_hosts_take_the_turns_that_dsms_sim_takes(crew, plans: Path, tmp_path, name, policy):
     plan, until = plans / f"{name}.toml", UNTIL[name]
     inline, actors = tmp_path / "inline.jsonl", tmp_path / "ray.jsonl"
@@ -30,6 +33,8 @@ def test_a_scheduler_and_hosts_take_the_turns_that_dsms_sim_takes(crew, plans: P
     setup = Setup(policy=policy, clock="virtual")
     crew.begin("virtual", table, str(tmp_path), plan.name, None, setup, 0.0, str(actors))
     crew.ask("settle")
+    stations = crew.ask("status")["stations"]
     crew.end()
+    assert len({station["actor"] for station in stations}) == min(len(stations), len(crew.hosts)) > 1
     assert actors.read_bytes() == inline.read_bytes()
-    assert len(inline.read_bytes().splitlines()) > 6
+    assert inline.read_bytes().count(b"\n") > 6
