@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from actors.calls import Calls, own_handle
 from actors.connection import Connection
 from actors.desk import Desk
+from actors.messages import CONTROL
 from dsms.batch import Batch
 from dsms.errors import DsmsError
 from dsms.live.routes import Routes
@@ -18,9 +19,10 @@ from dsms.wire import Bye
 HELLO = 10.0  # seconds a client has to say who it is
 CLOSING = 5.0  # seconds
 
-# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results keep their order as they have a thread of their own;
-# whoever waits for `hold` keeps nobody else waiting.
-ACTOR: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 8, "concurrency_groups": {"results": 1}}
+# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results keep their order as they have a thread of their own,
+# and because there is no `max_concurrency`: with one, Ray takes calls in any order. `hold` is for the group of those
+# who may wait without keeping anybody else waiting.
+ACTOR: dict[str, Any] = {"num_cpus": 0, "concurrency_groups": {"results": 1, CONTROL: 4}}
 
 T = TypeVar("T")
 

@@ -29,14 +29,13 @@ POLICIES = (
     "fifo",
     "greedy",
 )
-COST = LOAD * PERIOD / ROWS / 5  # of a row at a station: it passes two, and half of it then the third of "path", …
+COST = LOAD * PERIOD / ROWS / 5  # of a row at a station: each passes two and a half of those of both paths
 
 
 def table(clock: str) -> dict[str, Any]:
     """Two queries by the paced clock, each a path over several hosts, and one in CQL; lambdas travel by value."""
     kept = [lambda batch: batch.columns["id"] >= 0, lambda batch: batch.columns["id"] % 2 == 0]
     path = [*kept, lambda batch: batch.columns["id"] % 4 == 0]
-    # 2.5 stations a row in the first, 2.5 in the second
     queries: dict[str, Any] = {
         name: {
             "from": "s",
@@ -129,7 +128,8 @@ def swapped(handle: Any, address: str, swaps: int, seconds: float) -> Found:
         rows = pusher.stop()
         for query, ids in expected(rows).items():
             assert readers[query].until(len(ids)) == ids, query
-            assert readers[query].numbers == list(range(1, 1 + len(readers[query].numbers))), query
+            numbers = readers[query].numbers
+            assert numbers == list(range(1, 1 + len(numbers))), (query, numbers)
     status = ray.get(handle.status.remote())["domains"][0]
     assert (status["state"], status["swaps"]) == ("running", swaps), status
     return Found(times, used, rows)
