@@ -210,7 +210,7 @@ def test_what_is_steered_while_rows_come_in_changes_no_result(live):
         for number in range(3):
             live.ask("pause")
             live.ask("weigh", "third", 1.0 + number)
-            live.ask("require", "memory=1,delay=2")
+            live.ask("require", "memory=0.4,delay=0.6")
             live.ask("swap", ("fas-mcq", "chain", "adaptive")[number])
             assert {domain["state"] for domain in live.ask("status")["domains"]} == {"paused"}
             live.ask("resume")
@@ -246,15 +246,16 @@ BROKEN = {
 @pytest.mark.parametrize("how", ["an operator raises", "a host dies"])
 def test_a_turn_that_cannot_end_fails_its_domain_within_seconds(ray_cluster, tmp_path, how):
     """In the second of two hosts, where the grant has travelled to."""
+    name = how.replace(" ", "-")
     with (
-        deployed(ray_cluster, BROKEN, tmp_path, "broken") as handle,
+        deployed(ray_cluster, BROKEN, tmp_path, name) as handle,
         dsms.connect(ray_cluster.get(handle.identity.remote())["gateways"][0]) as client,
     ):
         with client.subscribe("q", 0) as results:
             client.push("s", {"id": [1]})
             assert results.next(WAIT).columns["id"].tolist() == [1]
         if how == "a host dies":
-            ray_cluster.kill(ray_cluster.get_actor("dsms:broken:host-0-1", namespace="dsms"))
+            ray_cluster.kill(ray_cluster.get_actor(f"dsms:{name}:host-0-1", namespace="dsms"))
         client.push("s", {"id": [0]})
         client.flush(WAIT)
 
