@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import threading
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import dsms
+from actors import gateway
 from actors.gateway import Gateway
 from dsms import Batch, DsmsError
 from dsms.live.routes import Routes, Way
@@ -279,3 +281,9 @@ def test_a_subscriber_that_does_not_read_is_dropped_and_others_are_not_slowed() 
             assert found is not None
         assert "too slow" in found.reason
         quick.close()
+
+
+def test_ray_keeps_the_order_of_calls_to_a_gateway():
+    """It does not where any method is `async`, nor with `max_concurrency`: results would come out of order."""
+    assert not inspect.getmembers(Gateway, inspect.iscoroutinefunction)
+    assert "max_concurrency" not in gateway.ACTOR
