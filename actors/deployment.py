@@ -187,7 +187,7 @@ class Deployment:
         """
         streams = _read((roster or self._roster).plan, queries)
         try:
-            settled([send(g.hold, streams) for g in self._parts.gateways], "holding rows back", OPENING)
+            settled([send(g.hold, streams, group=CONTROL) for g in self._parts.gateways], "holding rows back", OPENING)
             yield
         finally:
             self._serve()

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from actors.calls import Calls
 from actors.connection import Connection
 from actors.desk import Desk
-from actors.messages import is_remote, myself
+from actors.messages import CONTROL, is_remote, myself
 from dsms.batch import Batch
 from dsms.errors import DsmsError
 from dsms.live.routes import Routes
@@ -19,15 +19,18 @@ from dsms.wire import Bye
 HELLO = 10.0  # seconds a client has to say who it is
 CLOSING = 5.0  # seconds
 
-# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results have a thread of their own, and whoever waits for
-# `hold` keeps nobody else waiting; Ray keeps no order among such calls, not even with one thread.
-ACTOR: dict[str, Any] = {"num_cpus": 0, "max_concurrency": 8, "concurrency_groups": {"results": 1}}
+# How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results keep their order as they have a thread of their own,
+# and because there is no `max_concurrency`: with one, Ray takes calls in any order. `hold` is for the group of those
+# who may wait without keeping anybody else waiting.
+ACTOR: dict[str, Any] = {"num_cpus": 0, "concurrency_groups": {"results": 1, CONTROL: 4}}
 
 T = TypeVar("T")
 
 
 class Gateway:
     """Serves clients in a thread of its own; its methods may be called from any other.
+
+    None of its methods is `async`: Ray would make it another kind of actor, which takes calls in any order.
 
     `name` must differ among the gateways of a deployment; `outlet` is asked for results that clients want.
     """
@@ -46,12 +49,26 @@ class Gateway:
         """Serve clients at this address; with port 0 at any that is free. Answers which it is."""
         if self._outlet is not None:
             self._desk.subscribers.me = myself() if is_remote(self._outlet.subscribe) else self
-        self._address = self._done(self._listen(host, port))
+
+        async def listen() -> asyncio.Server:
+            return await self._loop.create_server(self._connection, host, port)
+
+        try:
+            server = self._done(listen())
+        except OSError as error:
+            raise DsmsError(f"cannot listen at {host}:{port}: {error.strerror or error}") from None
+        self._servers.append(server)
+        found = server.sockets[0].getsockname()
+        self._address = str(found[0]), int(found[1])
         return self._address
 
     def serve(self, routes: Routes) -> None:
         """Rows go by these routes from now on, first those that were held."""
-        self._done(self._serve(routes))
+
+        async def serve() -> None:
+            self._desk.serve(routes)
+
+        self._done(serve())
 
     def hold(self, streams: Iterable[str]) -> None:
         """Keep rows of these streams back until the next `serve`; answers when all that came before is admitted."""
@@ -63,12 +80,33 @@ class Gateway:
 
     def status(self) -> dict[str, Any]:
         """Where it is, and what came and was refused so far."""
-        return self._done(self._status())
+
+        async def status() -> dict[str, Any]:
+            desk = self._desk
+            return {
+                "address": None if self._address is None else f"{self._address[0]}:{self._address[1]}",
+                "connections": len(desk.connections),
+                "rows": desk.intake.rows,
+                "bytes": desk.bytes,
+                "rejected": desk.rejected,
+                "subscribers": len(desk.subscribers),
+            }
+
+        return self._done(status())
 
     def close(self) -> None:
         """Let all clients go and serve no more; nothing if that is done."""
+
+        async def leave() -> None:
+            for server in self._servers:
+                server.close()
+            for connection in list(self._desk.connections):
+                connection.send(Bye())
+                connection.close()
+            await asyncio.sleep(0)  # so that what is said is sent
+
         if self._loop.is_running():
-            self._done(self._close())
+            self._done(leave())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(CLOSING)
             self._calls.close()
@@ -80,35 +118,5 @@ class Gateway:
             raise DsmsError("the gateway is closed")
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
-    async def _listen(self, host: str, port: int) -> tuple[str, int]:
-        try:
-            server = await self._loop.create_server(
-                lambda: Connection(self._desk, self._token, self._hello), host, port
-            )
-        except OSError as error:
-            raise DsmsError(f"cannot listen at {host}:{port}: {error.strerror or error}") from None
-        self._servers.append(server)
-        found = server.sockets[0].getsockname()
-        return str(found[0]), int(found[1])
-
-    async def _serve(self, routes: Routes) -> None:
-        self._desk.serve(routes)
-
-    async def _status(self) -> dict[str, Any]:
-        desk = self._desk
-        return {
-            "address": None if self._address is None else f"{self._address[0]}:{self._address[1]}",
-            "connections": len(desk.connections),
-            "rows": desk.intake.rows,
-            "bytes": desk.bytes,
-            "rejected": desk.rejected,
-            "subscribers": len(desk.subscribers),
-        }
-
-    async def _close(self) -> None:
-        for server in self._servers:
-            server.close()
-        for connection in list(self._desk.connections):
-            connection.send(Bye())
-            connection.close()
-        await asyncio.sleep(0)  # so that what is said is sent
+    def _connection(self) -> Connection:
+        return Connection(self._desk, self._token, self._hello)

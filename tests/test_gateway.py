@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import socket
 import threading
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from live_parts import HOST, Domain, plan_of, routes_of, running, serving
 
 import dsms
+from actors import gateway
 from actors.gateway import Gateway
 from dsms import Batch, DsmsError
 from dsms.live.routes import Routes, Way
@@ -289,3 +291,9 @@ def test_results_that_come_out_of_order_go_out_in_order() -> None:
         for number in (1, 3, 4, 2, 2, 5):
             gateway.results("all", number, rows(number))
         assert [next(wanted).number for _ in range(5)] == [1, 2, 3, 4, 5]
+
+
+def test_ray_keeps_the_order_of_calls_to_a_gateway():
+    """It does not where any method is `async`, nor with `max_concurrency`: results would come out of order."""
+    assert not inspect.getmembers(Gateway, inspect.iscoroutinefunction)
+    assert "max_concurrency" not in gateway.ACTOR

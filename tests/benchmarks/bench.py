@@ -17,6 +17,7 @@ from benchmarks.queries import queries
 from benchmarks.report import Row, table
 from benchmarks.rows import rows
 from benchmarks.shape import shape
+from benchmarks.swaps import swaps
 from benchmarks.turns import turns
 from rich.console import Console
 
@@ -27,6 +28,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
     "queries": queries,
     "held": held,
     "predicted": predicted,
+    "swaps": swaps,
 }
 
 
