@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from benchmarks.against import against
 from benchmarks.freshness import freshness
 from benchmarks.held import held
+from benchmarks.live import live
 from benchmarks.predicted import predicted
 from benchmarks.queries import queries
 from benchmarks.report import Row, table
@@ -27,6 +28,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
     "queries": queries,
     "held": held,
     "predicted": predicted,
+    "live": live,
 }
 
 

@@ -16,6 +16,7 @@ import dsms
 from dsms.client import Client, Subscription
 
 PATIENCE = 60.0  # seconds in which the next results have to come
+SETTLED = 0.3  # seconds after which nothing more will come
 PAUSE = 0.02  # seconds between two tuples, so that the system is idle
 
 
@@ -73,7 +74,9 @@ def through(frames: dict[tuple[int, int], list[Any]], address: str, rows: int, f
         count = 0
         while count < results:
             count += _next(found)
-        return time.perf_counter() - begun
+        seconds = time.perf_counter() - begun
+        assert count == results and not found.next(SETTLED), f"{count} results, {results} wanted"
+        return seconds
 
 
 def single(frames: object, address: str, times: int) -> list[float]:
@@ -102,10 +105,10 @@ def pushed(frames: dict[tuple[int, int], list[Any]], address: str, rows: int, fr
 def _warm(client: Client, found: Subscription) -> None:
     """The subscription is known there once a result has come by it."""
     client.push("bids", PASSES)
-    while not found.next(0.2):
+    while not found.next(SETTLED):
         client.push("bids", PASSES)
     client.flush()
-    while found.next(0.2):
+    while found.next(SETTLED):
         pass
 
 

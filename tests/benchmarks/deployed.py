@@ -45,6 +45,7 @@ class Deployed:
 
 @contextmanager
 def own_ray() -> Iterator[None]:
+    """A Ray that ends with this."""
     cluster.local(BUDGETS)
     try:
         yield
@@ -62,24 +63,24 @@ def deployed(table: Mapping[str, Any], name: str, **live: Any) -> Iterator[Deplo
         made.down()
 
 
-def four_filters(*functions: str) -> dict[str, Any]:
+def four_filters() -> dict[str, Any]:
     """FC as one query of four operators: four stations."""
-    return plan({"q": {"from": "bids", "operators": [_operator(name) for name in functions or FILTERS]}})
+    return _plan({"q": {"from": "bids", "operators": [_operator(name) for name in FILTERS]}})
 
 
 def many_heavy(queries: int) -> dict[str, Any]:
-    """So many queries over one stream, with some milliseconds of work for each frame."""
-    return plan({f"q{n}": {"from": "bids", "operators": [_operator("heavy", f"h{n}")]} for n in range(queries)})
+    """So many queries over one stream, each with one costly operator."""
+    return _plan({f"q{n}": {"from": "bids", "operators": [_operator("heavy", f"h{n}")]} for n in range(queries)})
 
 
 def many_operators(queries: int) -> dict[str, Any]:
     """Three times as many operators as queries."""
-    return plan(
+    return _plan(
         {f"q{n}": {"from": "bids", "operators": [_operator(f, f"{f}{n}") for f in FILTERS[:3]]} for n in range(queries)}
     )
 
 
-def plan(queries: Mapping[str, Any]) -> dict[str, Any]:
+def _plan(queries: Mapping[str, Any]) -> dict[str, Any]:
     return {"streams": {"bids": {"schema": SCHEMA}}, "queries": dict(queries)}
 
 
