@@ -7,17 +7,19 @@ import threading
 from collections.abc import Coroutine, Iterable
 from typing import Any, TypeVar
 
+import ray
+
 from actors.calls import Calls
 from actors.connection import Connection
 from actors.desk import Desk
-from actors.messages import CONTROL, is_remote, myself
-from dsms.batch import Batch
+from actors.messages import ARRIVALS, CONTROL, GOODS, Result, is_remote, myself, send
 from dsms.errors import DsmsError
 from dsms.live.routes import Routes
 from dsms.wire import Bye
 
 HELLO = 10.0  # seconds a client has to say who it is
 CLOSING = 5.0  # seconds
+GREETING = 10.0  # seconds
 
 # How it is made an actor: `ray.remote(**ACTOR)(Gateway)`. Results keep their order as they have a thread of their own,
 # and because there is no `max_concurrency`: with one, Ray takes calls in any order. `hold` is for the group of those
@@ -69,14 +71,15 @@ class Gateway:
             self._desk.serve(routes)
 
         self._done(serve())
+        greet(routes, self._outlet)
 
     def hold(self, streams: Iterable[str]) -> None:
         """Keep rows of these streams back until the next `serve`; answers when all that came before is admitted."""
         self._done(self._desk.intake.hold(list(streams)))
 
-    def results(self, query: str, number: int, batch: Batch) -> None:
-        """Results for the subscribers of a query; they may come out of order, and go by their numbers."""
-        self._loop.call_soon_threadsafe(self._desk.subscribers.results, query, number, batch)
+    def results(self, results: Iterable[Result]) -> None:
+        """Results for subscribers; those of a query may come out of order, and go by their numbers."""
+        self._loop.call_soon_threadsafe(self._give, results)
 
     def status(self) -> dict[str, Any]:
         """Where it is, and what came and was refused so far."""
@@ -120,3 +123,17 @@ class Gateway:
 
     def _connection(self) -> Connection:
         return Connection(self._desk, self._token, self._hello)
+
+    def _give(self, results: Iterable[Result]) -> None:
+        for query, number, batch in results:
+            self._desk.subscribers.results(query, number, batch)
+
+
+def greet(routes: Routes, outlet: Any) -> None:
+    """Call everybody: the first call to an actor takes half a second to find it, better now than for the first rows."""
+    targets = {target for way in routes.streams.values() for target in way.targets}
+    calls = [(target.scheduler.there, ARRIVALS) for target in targets if is_remote(target.scheduler.arrived)]
+    calls += [(host.there, GOODS) for host in {h for t in targets for h in t.hosts if is_remote(h.put)}]
+    calls += [(outlet.status, None)] if outlet is not None and is_remote(outlet.status) else []
+    if greeted := [send(method, group=group) for method, group in calls]:
+        ray.wait(greeted, num_returns=len(greeted), timeout=GREETING)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import ray
 
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
-from actors.messages import GOODS, TURNS, actor, answered, pickled, send, unpickled
+from actors.messages import GOODS, TURNS, Result, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch
 from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
@@ -21,6 +21,7 @@ from dsms.parcel import Parcel
 
 PATIENCE = 30.0  # seconds that goods may take to come after the grant that is about them
 LARGE = 100_000  # bytes from which a batch for several hosts goes once through the object store
+BULK = 1024 * 1024  # bytes of results that wait for others of their turn, so that one call takes them all
 Dues = Mapping[tuple[str, int], int]  # by queue: the batches that its producer has put out
 Contents = dict[tuple[str, int], list[tuple[float, float]]]  # by queue: the tuples and bytes of each batch
 
@@ -137,7 +138,10 @@ class Host:
             self._lay(grant.arrivals)
             grant.arrivals = []
             visiting = Visiting(self, grant)
-            following = grant.errand.proceed(visiting)
+            try:
+                following = grant.errand.proceed(visiting)
+            finally:  # what came before something went wrong has come about
+                visiting.hand_out()
             grant.seconds += stopwatch() - begun
             onward = self._deliver(visiting.outputs, following, grant)
             if onward is not None and self._home is not None:
@@ -209,6 +213,8 @@ class Visiting:
     def __init__(self, host: Host, grant: Grant) -> None:
         self._host, self._grant = host, grant
         self.outputs: dict[int, list[Output]] = {}  # by host: what was made for it
+        self._results: list[Result] = []
+        self._bytes = 0.0  # of them
 
     def holds(self, stop: Mark) -> bool:
         return stop.place == self._host.place
@@ -229,6 +235,12 @@ class Visiting:
         self._grant.did.append(Did(stop.index, outcome, made if left and bring else None))
         return outcome.taken, outcome.made, outcome.cost
 
+    def hand_out(self) -> None:
+        """Let results go that have waited for more."""
+        if self._results and self._host.outlet is not None:
+            send(self._host.outlet.take, self._results)
+        self._results, self._bytes = [], 0.0
+
     def _pass_on(self, stand: Stand, made: Batch, since: float) -> None:
         """Into the queues of those who read it: here at once, elsewhere with all that goes there."""
         stand.made += 1
@@ -245,8 +257,10 @@ class Visiting:
     def _put_out(self, query: str, made: Batch) -> None:
         """Results go to whoever takes them, numbered without gaps."""
         number = self._grant.results[query] = self._grant.results.get(query, 0) + 1
-        if self._host.outlet is not None:
-            send(self._host.outlet.take, query, number, made)
+        self._results.append((query, number, made))
+        self._bytes += made.memory()
+        if self._bytes > BULK:
+            self.hand_out()
 
 
 HostActor = actor(Host, GOODS)

@@ -10,10 +10,14 @@ from ray.exceptions import RayActorError, RayTaskError
 
 from dsms.errors import OperatorError
 
+from dsms.batch import Batch
+
 GOODS = "goods"  # of a host: batches come in while it works
 TURNS = "turns"  # of a scheduler: turns come home while its loop waits for them
 ARRIVALS = "arrivals"  # of a scheduler: rows are announced
 CONTROL = "control"  # of a scheduler: whoever steers it
+
+Result = tuple[str, int, Batch]  # of a query, the so-manieth, and its rows
 
 
 def is_remote(method: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.calls import Calls
+from actors.messages import Result
 from dsms.batch import Batch
 from dsms.errors import DsmsError, PlanError, existing
 from dsms.files import Sink, sink_from
@@ -70,19 +71,22 @@ class Outlet:
             raise
         self._courses.update(made)
 
-    def take(self, query: str, number: int, batch: Batch) -> None:
-        """Results of a query; those of one that was shut meanwhile are not wanted any more."""
-        course = self._courses.get(query)
-        if course is None:
-            return
+    def take(self, results: Iterable[Result]) -> None:
+        """Results of queries; those of one that was shut meanwhile are not wanted any more."""
         while self._gone:
             self._forget(self._gone.pop())
-        for place, found in course.order.take(number, batch):
-            course.rows += found.rows
-            self._write(query, course, found)
-            for name, gateway in self._gateways[query].items():
-                call = self._calls(gateway.results, query, place, found, group="results")
-                call.add_done_callback(partial(self._sent, name))
+        wanted: dict[str, tuple[Any, list[Result]]] = {}  # by gateway
+        for query, number, batch in results:
+            if (course := self._courses.get(query)) is None:
+                continue
+            for place, found in course.order.take(number, batch):
+                course.rows += found.rows
+                self._write(query, course, found)
+                for name, gateway in self._gateways[query].items():
+                    wanted.setdefault(name, (gateway, []))[1].append((query, place, found))
+        for name, (gateway, part) in wanted.items():
+            call = self._calls(gateway.results, part, group="results")
+            call.add_done_callback(partial(self._sent, name))
 
     def subscribe(self, query: str, gateway: Any, name: str, after: int | None = None) -> tuple[int, list[Any]]:
         """Send a query's results to a gateway from now on.
@@ -93,6 +97,7 @@ class Outlet:
         if course is None:
             raise DsmsError(f"no query {query!r}{existing(query, self._courses)}")
         self._gateways[query][name] = gateway
+        self._calls(gateway.results, [], group="results")  # the first call takes long: better before there are any
         return course.order.latest, course.order.after(after)
 
     def unsubscribe(self, query: str, name: str) -> None:

@@ -65,7 +65,7 @@ class Domain:
         self.results.append((query, batch))
         if self.outlet is not None:
             self._numbers[query] = self._numbers.get(query, 0) + 1
-            self.outlet.take(query, self._numbers[query], batch)
+            self.outlet.take([(query, self._numbers[query], batch)])
 
 
 def plan_of(streams: dict[str, dict[str, str]], **queries: str) -> Plan:

@@ -213,7 +213,7 @@ def test_a_callback_is_called_with_every_batch_and_what_it_raises_is_raised() ->
         while not gateway.status()["subscribers"]:
             pass
         for number in (1, 2, 3):
-            gateway.results("all", number, Batch.of({"n": [number]}))
+            gateway.results([("all", number, Batch.of({"n": [number]}))])
         assert enough.wait(5)
         with pytest.raises(ValueError, match="enough"):
             wanted.close()
@@ -244,7 +244,7 @@ def test_results_are_printed_as_lines_and_files_are_pushed(
         monkeypatch.setenv("DSMS_ADDRESS", address)
         assert main(["push", "s", str(tmp_path / "rows.csv"), "--batch", "2"]) == 0
         assert "3 rows pushed into s" in capfd.readouterr().err
-        outlet.take("all", 3, Batch.of({"n": [1]}, ts=9, sign=-1))
+        outlet.take([("all", 3, Batch.of({"n": [1]}, ts=9, sign=-1))])
         assert main(["tail", "all", "--after", "0", "--limit", "4"]) == 0
         lines = capfd.readouterr().out.splitlines()
         assert [line.split(", ", 1)[1] for line in lines] == ['"n": 1}', '"n": 2}', '"n": 3}', '"sign": -1, "n": 1}']

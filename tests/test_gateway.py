@@ -274,7 +274,7 @@ def test_a_subscriber_that_does_not_read_is_dropped_and_others_are_not_slowed() 
             pass
         batch = Batch.of({"n": np.zeros(2**19, dtype=np.int64)}, ts=0)  # 8 MiB with ts
         for number in range(1, 20):
-            gateway.results("all", number, batch)
+            gateway.results([("all", number, batch)])
             assert next(wanted).number == number
         assert gateway.status()["subscribers"] == 1
         while not isinstance(found := slow.next(Result | Error), Error):
@@ -289,7 +289,7 @@ def test_results_that_come_out_of_order_go_out_in_order() -> None:
         while not gateway.status()["subscribers"]:
             pass
         for number in (1, 3, 4, 2, 2, 5):
-            gateway.results("all", number, rows(number))
+            gateway.results([("all", number, rows(number))])
         assert [next(wanted).number for _ in range(5)] == [1, 2, 3, 4, 5]
 
 

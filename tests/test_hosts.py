@@ -84,8 +84,8 @@ class Outlet:
     def __init__(self) -> None:
         self.taken: list[tuple[str, int, list[int]]] = []
 
-    def take(self, query: str, number: int, batch: Batch) -> None:
-        self.taken.append((query, number, batch.columns["x"].tolist()))
+    def take(self, results: list[tuple[str, int, Batch]]) -> None:
+        self.taken += [(query, number, batch.columns["x"].tolist()) for query, number, batch in results]
 
     def status(self) -> dict[str, Any]:
         return {}

@@ -59,8 +59,8 @@ def test_lines_are_there_as_they_come_and_parquet_when_it_is_whole(tmp_path: Pat
     outlet.open({"j": ({"jsonl": "j.jsonl"}, N, True), "c": ({"csv": "c.csv"}, N, False)}, str(tmp_path))
     outlet.open({"p": ({"parquet": "p.parquet"}, N, True), "none": (None, N, True)}, str(tmp_path))
     for query in ("j", "c", "p", "none", "nobody"):
-        outlet.take(query, 2, rows(3, ts=7))
-        outlet.take(query, 1, rows(1, 2, ts=5))
+        outlet.take([(query, 2, rows(3, ts=7))])
+        outlet.take([(query, 1, rows(1, 2, ts=5))])
     assert lines(tmp_path / "j.jsonl") == [{"ts": 5, "n": 1}, {"ts": 5, "n": 2}, {"ts": 7, "n": 3}]
     assert (tmp_path / "c.csv").read_text().splitlines() == ['"ts","sign","n"', "5,1,1", "5,1,2", "7,1,3"]
     assert not (tmp_path / "p.parquet").exists()
@@ -78,9 +78,9 @@ def test_lines_are_there_as_they_come_and_parquet_when_it_is_whole(tmp_path: Pat
 def test_columns_that_are_not_known_are_those_of_the_first_rows(tmp_path: Path) -> None:
     outlet = Outlet()
     outlet.open({"q": ({"jsonl": "q.jsonl"}, None, True)}, str(tmp_path))
-    outlet.take("q", 1, Batch.of({"who": ["a"], "x": [0.5]}, ts=1))
+    outlet.take([("q", 1, Batch.of({"who": ["a"], "x": [0.5]}, ts=1))])
     assert lines(tmp_path / "q.jsonl") == [{"ts": 1, "who": "a", "x": 0.5}]
-    outlet.take("q", 2, Batch.of({"who": ["a"]}, ts=1))
+    outlet.take([("q", 2, Batch.of({"who": ["a"]}, ts=1))])
     assert "no column 'x'" in outlet.status()["queries"][0]["error"]
     outlet.close()
 
@@ -130,11 +130,11 @@ def test_a_query_that_comes_again_goes_on_with_its_numbers(tmp_path: Path) -> No
         while not outlet.status()["queries"][0]["gateways"]:
             pass
         for number in (2, 1):
-            outlet.take("q", number, rows(number))
+            outlet.take([("q", number, rows(number))])
         outlet.shut("q")
-        outlet.take("q", 3, rows(99))
+        outlet.take([("q", 3, rows(99))])
         outlet.open({"q": (None, N, True)}, str(tmp_path))
-        outlet.take("q", 1, rows(3))
+        outlet.take([("q", 1, rows(3))])
         assert [(batch.number, batch.records()) for batch in (next(wanted) for _ in range(3))] == [
             (number, [{"n": number}]) for number in (1, 2, 3)
         ]
@@ -153,8 +153,8 @@ def test_two_gateways_each_get_what_their_clients_want(tmp_path: Path) -> None:
         wanted = [one.subscribe("q"), two.subscribe("q"), two.subscribe("r")]
         while [query["gateways"] for query in outlet.status()["queries"]] != [2, 1]:
             pass
-        outlet.take("q", 1, rows(1))
-        outlet.take("r", 1, rows(2))
+        outlet.take([("q", 1, rows(1))])
+        outlet.take([("r", 1, rows(2))])
         assert [next(each).records() for each in wanted] == [[{"n": 1}], [{"n": 1}], [{"n": 2}]]
 
 
@@ -167,7 +167,7 @@ def test_a_query_that_is_not_there_is_refused_and_columns_of_functions_are_told_
         with pytest.raises(DsmsError, match=r"no query 'g'.*there are \['f'\]"):
             next(client.subscribe("g"))
         wanted = client.subscribe("f", after=0)
-        outlet.take("f", 1, Batch.of({"who": ["é", ""], "x": [1.5, 2.5]}, ts=3, sign=[1, -1]))
+        outlet.take([("f", 1, Batch.of({"who": ["é", ""], "x": [1.5, 2.5]}, ts=3, sign=[1, -1]))])
         found = next(wanted)
         assert (found.records(), found.ts.tolist(), found.sign.tolist()) == (
             [{"who": "é", "x": 1.5}, {"who": "", "x": 2.5}],

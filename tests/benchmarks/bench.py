@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from benchmarks.against import against
 from benchmarks.freshness import freshness
 from benchmarks.held import held
+from benchmarks.live import live
 from benchmarks.predicted import predicted
 from benchmarks.queries import queries
 from benchmarks.report import Row, table
@@ -29,6 +30,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
     "held": held,
     "predicted": predicted,
     "swaps": swaps,
+    "live": live,
 }
 
 

@@ -72,8 +72,8 @@ def compared(case: Case) -> Iterator[Row]:
         ratio = peer.median / times["ours"].median
         yield Row(
             f"{case.what}, {case.batch // 1000},000 rows",
-            _rate(times["ours"]),
-            f"{NAMES[kind]}{query[2:]} {_rate(peer)}",
+            rate(times["ours"]),
+            f"{NAMES[kind]}{query[2:]} {rate(peer)}",
             ratio,
             "–" if goal is None else f"≥ {goal:g}",
             None if goal is None else ratio >= goal,
@@ -141,7 +141,7 @@ def _single(query: str, load: Load) -> Contender:
 CONTENDERS = {"one by one": _single, "batches": _batched, "numpy": _numpy}
 
 
-def _rate(times: Times) -> str:
+def rate(times: Times) -> str:
     """Rows a second."""
     rows, _, spread = times.rate.partition("/s")
     count = float(rows.replace(",", ""))
