@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +16,7 @@ from actors.cluster import PREFIX, deployment
 from actors.edition import edition
 from actors.launch import Tell, Wanted, check_ports, here, launched
 from actors.messages import CONTROL, myself, send
-from actors.parts import Crew, Parts, named, settled, sweep
+from actors.parts import Crew, Parts, named, settled, sweep, wait_for
 from dsms.clock import epoch, stopwatch
 from dsms.errors import DsmsError, PlanError, existing
 from dsms.live.division import divided, together
@@ -30,6 +30,7 @@ OPENING = 120.0  # seconds for stations to be brought to their hosts, or from so
 ALIVE = 5.0  # seconds in which a deployment that lives says so
 SHOWN = 5  # names of what was left over
 NAME = re.compile(r"[A-Za-z0-9_-]+")
+UNDER_WAY = 10.0  # seconds that results may take from a host to the outlet
 FAREWELL = 0.2  # seconds for the last answer to be on its way
 
 
@@ -43,7 +44,8 @@ class Deployment:
         self._roster = Roster(table, Path(folder), file)
         self._where: dict[str, str] = {}  # by query: its domain
         self._doors: list[tuple[str, int]] = []
-        self._since, self._edition = epoch(), edition()
+        self._since: float | None = epoch()  # None: it is going down
+        self._edition = edition()
         self._changing = threading.Lock()  # one change at a time; questions are answered meanwhile
 
     def begin(self, queries: Mapping[str, list[str]]) -> list[tuple[str, int]]:
@@ -62,6 +64,8 @@ class Deployment:
 
     def identity(self) -> dict[str, Any]:
         """Who this is, without asking anybody else."""
+        if self._since is None:
+            raise DsmsError(f"deployment {self._name!r} is going down")
         doors = [f"{host}:{port}" for host, port in self._doors]
         return {"name": self._name, "since": self._since, "version": self._edition, "gateways": doors}
 
@@ -98,13 +102,11 @@ class Deployment:
 
     def pause(self, domain: str | None = None) -> None:
         """Give no turns; rows still come in."""
-        for crew in self._chosen(domain):
-            self._control(crew.scheduler.pause)
+        self._each(domain, "pause")
 
     def resume(self, domain: str | None = None) -> None:
         """Give turns again."""
-        for crew in self._chosen(domain):
-            self._control(crew.scheduler.resume)
+        self._each(domain, "resume")
 
     def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
         """Take queries in while others run: where those are that they read or share with, or where least is to do."""
@@ -129,9 +131,10 @@ class Deployment:
         with self._changing:
             after = self._roster.removing(query)
             with self._holding([query]):
-                self._control(self._home(query).scheduler.remove, query)
+                number = self._control(self._home(query).scheduler.remove, query)
                 self._roster = after
                 del self._where[query]
+            self._come({query: number})
             self._settled(self._parts.outlet.shut, query)
 
     def move(self, query: str, domain: str) -> dict[str, Any]:
@@ -154,19 +157,20 @@ class Deployment:
 
     def down(self) -> None:
         """End everything: first what lets rows in, then what works, then what writes; parts may be dead already."""
+        self._since = None
         parts = self._parts
-        schedulers = [crew.scheduler for crew in parts.crews.values()]
-        for closing in ([g.close for g in parts.gateways], [s.close for s in schedulers], [parts.outlet.close]):
-            calls = []
-            for close in closing:
-                with suppress(DsmsError):
-                    calls.append(send(close))
-            for call in calls:
-                with suppress(DsmsError):
-                    settled(call, "closing")
+        _closed(parts.gateways)
+        numbers = _closed([crew.scheduler for crew in parts.crews.values()])
+        with suppress(DsmsError):
+            self._come({query: number for told in numbers for query, number in (told or {}).items()})
+        _closed([parts.outlet])
         if (me := myself()) is not None:
             sweep(self._name, spare=[f"{PREFIX}{self._name}"])
             threading.Timer(FAREWELL, lambda: ray.kill(me)).start()
+
+    def _come(self, numbers: Mapping[str, int]) -> None:
+        """Wait until all results that hosts have sent are with the outlet."""
+        wait_for(lambda: not self._settled(self._parts.outlet.lacks, numbers), UNDER_WAY)
 
     def _place(self, after: Roster, fresh: list[str]) -> str:
         """The domain for queries that come."""
@@ -210,6 +214,17 @@ class Deployment:
         routes = Routes(streams, queries, self._epoch)
         settled([send(gateway.serve, routes) for gateway in self._parts.gateways], "telling the gateways the ways")
 
+    def _each(self, domain: str | None, method: str) -> None:
+        """Have all domains meant do this, though some may refuse; if all do, that is an error."""
+        crews, refused = self._chosen(domain), list[DsmsError]()
+        for crew in crews:
+            try:
+                self._control(getattr(crew.scheduler, method))
+            except DsmsError as error:
+                refused.append(error)
+        if len(refused) == len(crews):
+            raise refused[0]
+
     def _home(self, query: str) -> Crew:
         if query not in self._where:
             raise PlanError(f"no query {query!r}{existing(query, self._where)}")
@@ -242,6 +257,18 @@ def _read(plan: Plan, queries: Collection[str]) -> list[str]:
         if station.query.name in queries or id(station) in read:
             read.update((id(producer), producer.name) for producer in station.inputs)
     return [stream.name for stream in plan.streams if id(stream) in read]
+
+
+def _closed(parts: Sequence[Any]) -> list[Any]:
+    """Close parts, which may be dead already; what they answer."""
+    calls, answers = [], []
+    for part in parts:
+        with suppress(DsmsError):
+            calls.append(send(part.close))
+    for call in calls:
+        with suppress(DsmsError):
+            answers.append(settled(call, "closing"))
+    return answers
 
 
 def _told(query: Query) -> tuple[Any, Any, bool]:

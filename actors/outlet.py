@@ -104,6 +104,11 @@ class Outlet:
         """No more of them to this gateway."""
         self._gateways[query].pop(name, None)
 
+    def lacks(self, numbers: Mapping[str, int]) -> list[str]:
+        """The queries whose results up to these numbers have not all come."""
+        behind = {name: numbers.get(name, 0) - course.order.count for name, course in self._courses.items()}
+        return [name for name, missing in behind.items() if missing > 0]
+
     def shut(self, query: str) -> None:
         """No more results of a query will come: its file is finished. Subscribers stay, should it come again."""
         course = self._courses.pop(query, None)

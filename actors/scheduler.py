@@ -111,8 +111,8 @@ class Scheduler:
     def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
         return self._at_work.add(table, Path(folder), file)
 
-    def remove(self, query: str) -> None:
-        self._at_work.remove(query)
+    def remove(self, query: str) -> int:
+        return self._at_work.remove(query)
 
     def release(self, queries: Collection[str]) -> bytes:
         """Queries with all that is theirs, for `adopt` of another domain."""
@@ -135,12 +135,13 @@ class Scheduler:
 
         return domain.ask(lambda: readers(domain.engine.plan)).result()
 
-    def close(self) -> None:
-        """End; what is queued is let go."""
+    def close(self) -> dict[str, int]:
+        """End; what is queued is let go. Answers the number of the last results of each query."""
         if self._domain is not None:
             self._domain.close()
         self._letters.close()
         self._open.close()
+        return dict(self._runner.results) if self._domain is not None else {}
 
     def _traced(self) -> list[Observer]:
         """Whoever writes turns down, if that is asked for."""

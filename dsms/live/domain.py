@@ -151,11 +151,17 @@ class Domain:
             self.ask(lambda: self._become(roster)).result()
             return [query.name for query in roster.plan.queries if query.name not in before]
 
-    def remove(self, query: str) -> None:
-        """Let a query go, with what is queued for it alone."""
+    def remove(self, query: str) -> int:
+        """Let a query go, with what is queued for it alone; answers the number of its last results."""
         with self._changing:
             roster = self.roster.removing(query)
-            self.ask(lambda: self._become(roster)).result()
+
+            def leave() -> int:
+                number = self.engine.runner.results[query]
+                self._become(roster)
+                return number
+
+            return self.ask(leave).result()
 
     def release(self, queries: Collection[str]) -> tuple[Roster, Inventory]:
         """Let queries go to another domain, and those that must go with them, with all that is theirs."""

@@ -25,6 +25,11 @@ class InOrder:
         self._bytes = 0.0
 
     @property
+    def count(self) -> int:
+        """How many were given."""
+        return self.latest - self._since
+
+    @property
     def held(self) -> int:
         """Batches that wait for one before them."""
         return len(self._early)
