@@ -154,7 +154,7 @@ def test_a_query_that_is_refused_leaves_no_outlet():
 def test_a_query_that_goes_is_read_by_no_gateway_and_its_file_is_finished():
     system = System()
     system.deployment.remove("high")
-    assert system.asked() == [("g0", "hold"), ("s1", "remove"), ("g0", "serve"), ("o", "shut")]
+    assert system.asked() == [("g0", "hold"), ("s1", "remove"), ("g0", "serve"), ("o", "lacks"), ("o", "shut")]
     assert system.ways()["b"] == []
 
 
@@ -221,7 +221,8 @@ def test_what_lets_rows_in_ends_first_and_dead_parts_keep_nobody():
     system.schedulers[0].refuses = {"close"}
     system.deployment.down()
     system.deployment.down()
-    assert system.asked() == [("g0", "close"), ("s0", "close"), ("s1", "close"), ("o", "close")] * 2
+    closing = [("g0", "close"), ("s0", "close"), ("s1", "close"), ("o", "lacks"), ("o", "close")]
+    assert system.asked() == closing * 2
 
 
 def small(**settings):
