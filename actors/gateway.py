@@ -132,6 +132,7 @@ class Gateway:
 def greet(routes: Routes, outlet: Any) -> None:
     """Call everybody: the first call to an actor takes half a second to find it, better now than for the first rows."""
     targets = {target for way in routes.streams.values() for target in way.targets}
+    calls: list[tuple[Any, str | None]]
     calls = [(target.scheduler.there, ARRIVALS) for target in targets if is_remote(target.scheduler.arrived)]
     calls += [(host.there, GOODS) for host in {h for t in targets for h in t.hosts if is_remote(h.put)}]
     calls += [(outlet.status, None)] if outlet is not None and is_remote(outlet.status) else []
