@@ -8,9 +8,8 @@ import ray
 from ray import cloudpickle
 from ray.exceptions import RayActorError, RayTaskError
 
-from dsms.errors import OperatorError
-
 from dsms.batch import Batch
+from dsms.errors import OperatorError
 
 GOODS = "goods"  # of a host: batches come in while it works
 TURNS = "turns"  # of a scheduler: turns come home while its loop waits for them
