@@ -15,7 +15,7 @@ from dsms.batch import Batch
 from dsms.parcel import Parcel
 
 ITEMS = 1024  # in one call at most
-BYTES = 64 * 1024 * 1024
+BYTES = 8 * 1024 * 1024  # so that pages of the object store are soon used again, and reading is not kept waiting
 
 Done = Callable[[str | None], None]  # told why it failed, if it did
 

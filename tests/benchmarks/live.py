@@ -31,7 +31,7 @@ ACTORS = {"each": 4, "one": 1}  # one actor for each of four stations, or one fo
 NAMES = {"each": "one actor each", "one": "packed in one actor"}
 FEW, REPETITIONS = 200_000, 5  # events for Bytewax in a run; runs
 TUPLES, SOON = 200, 0.025  # sent one by one; seconds for one of them to pass
-HEAVY, COSTLY, SATURATED, IDLE = 8, 250, 10.0, 0.1  # queries, frames for all of them, seconds watched, goal
+HEAVY, COSTLY, SATURATED, IDLE = 8, 300, 8.0, 0.1  # queries, frames for all of them, seconds watched, goal
 MANY, QUICK, LARGEST = 750, 60.0, 6e9  # operators, seconds to start them, bytes
 
 
@@ -55,7 +55,7 @@ def live() -> Iterator[Row]:
             yield from throughput(running, caller)
             yield from latency(running, caller)
         for packed, actors in (("one", 1), ("each", HEAVY)):
-            with deployed(many_heavy(HEAVY), "heavy", actors=actors) as heavy:
+            with deployed(many_heavy(HEAVY), f"heavy-{packed}", actors=actors) as heavy:
                 yield saturated(packed, heavy, caller)
 
 
