@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,18 +9,19 @@ import ray
 
 from actors.grant import Grant, Turn
 from actors.host import HostActor, Stand
-from actors.messages import GOODS, answered, pickled, send
-
-SILENCE = 2.0  # seconds without an answer after which hosts are asked whether they are still there
+from actors.line import Lines
+from actors.messages import answered, is_remote, pickled, send
 
 
 class Fleet:
-    """Station hosts by their places."""
+    """Station hosts by their places: actors with lines to them, or plain objects that are called."""
 
-    def __init__(self, hosts: Sequence[Any], home: Any = None, outlet: Any = None) -> None:
-        self.hosts, self._home, self._outlet = list(hosts), home, outlet
-        self._turns: queue.SimpleQueue[Turn | Exception] = queue.SimpleQueue()  # that came home by another host
-        self._introduce()
+    def __init__(self, hosts: Sequence[Any], outlet: Any = None, lines: bool | None = None) -> None:
+        self.hosts = list(hosts)
+        by_line = any(is_remote(host.grant) for host in hosts) if lines is None else lines
+        addresses = self.each(lambda _, host: send(host.line)) if by_line else []
+        self.each(lambda place, host: send(host.join, place, self.hosts, outlet, addresses))
+        self._lines = Lines(addresses) if by_line else None
 
     @classmethod
     def of(cls, count: int) -> Fleet:
@@ -39,43 +39,21 @@ class Fleet:
 
     def carry(self, place: int, grant: Grant) -> Turn:
         """Have a turn carried out: one is under way at a time, the single simulated CPU."""
-        turn: Turn | None = answered(send(self.hosts[place].grant, grant))
-        while turn is None or turn.onward is not None:
-            if turn is None or turn.onward is None:
-                turn = self._come_home()
-            else:
-                onward = turn.onward
-                turn = answered(send(self.hosts[onward.place].grant, onward.grant, onward.outputs))
+        if self._lines is not None:
+            return self._lines.carry(place, grant)
+        turn: Turn = self.hosts[place].grant(grant)
+        while turn.onward is not None:
+            turn = self.hosts[turn.onward.place].grant(turn.onward.grant, turn.onward.outputs)
         return turn
 
-    def done(self, turn: Turn | Exception) -> None:
-        """A turn that passed through several hosts has come home."""
-        self._turns.put(turn)
-
-    def clear(self) -> None:
-        """Let all hosts be as new."""
-        self.each(lambda _, host: send(host.clear))
+    def close(self) -> None:
+        """Let the hosts be."""
+        if self._lines is not None:
+            self._lines.close()
 
     def end(self) -> None:
         """End the actors."""
+        self.close()
         for host in self.hosts:
             ray.kill(host)
         self.hosts = []
-
-    def _introduce(self) -> None:
-        self.each(lambda place, host: send(host.join, place, self.hosts, self._home, self._outlet))
-
-    def _come_home(self) -> Turn:
-        while True:
-            try:
-                turn = self._turns.get(timeout=SILENCE)
-            except queue.Empty:
-                self._all_there()
-                continue
-            if isinstance(turn, Exception):
-                raise turn
-            return turn
-
-    def _all_there(self) -> None:
-        """A turn may take long; a host that has died with it will never answer."""
-        self.each(lambda _, host: send(host.there, group=GOODS))

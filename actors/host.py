@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import ray
 
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
-from actors.messages import GOODS, TURNS, Result, actor, answered, pickled, send, unpickled
+from actors.line import Address, Switchboard
+from actors.messages import GOODS, Result, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch
 from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
@@ -53,14 +54,22 @@ class Host:
         self.outlet: Any = None
         self.stands: dict[str, Stand] = {}
         self._peers: Sequence[Any] = ()
-        self._home: Any = None
+        self._board: Switchboard | None = None
         self._changed = threading.Condition()
         self._parcels: dict[str, Batch] = {}  # by key: come, and not yet named by a grant
         self._outputs: dict[tuple[str, int, int], Output] = {}  # come, and not yet in their queue
 
-    def join(self, place: int, peers: Sequence[Any], home: Any = None, outlet: Any = None) -> None:
-        """Who else there is: hosts by their place, the scheduler to whom turns go home, and who takes results."""
-        self.place, self._peers, self._home, self.outlet = place, peers, home, outlet
+    def line(self) -> Address:
+        """Where it is called by its scheduler and other hosts."""
+        if self._board is None:
+            self._board = Switchboard(self.grant)
+        return self._board.address
+
+    def join(self, place: int, peers: Sequence[Any], outlet: Any = None, lines: Sequence[Address] = ()) -> None:
+        """Who else there is: hosts by their place, who takes results, and where hosts are called."""
+        self.place, self._peers, self.outlet = place, peers, outlet
+        if self._board is not None:
+            self._board.meet(lines)
 
     def open(self, stations: bytes, folders: Sequence[str], measured: bool) -> None:
         """Take stations in: `Stand`s, pickled."""
@@ -87,8 +96,6 @@ class Host:
         # The first call to an actor takes half a second to find it: better now than in the first burst.
         peers = {way.place for stand in self.stands.values() for way in stand.ways} - {self.place}
         greeted = [send(self._peers[place].there, group=GOODS) for place in peers]
-        if self._home is not None:
-            greeted.append(send(self._home.there, group=TURNS))
         if self.outlet is not None:
             greeted.append(send(self.outlet.status))
         answered(greeted)
@@ -128,33 +135,20 @@ class Host:
             self._outputs.update(((one.station, one.port, one.number), one) for one in outputs)
             self._changed.notify_all()
 
-    def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> Turn | None:
-        """Carry a turn on; answers what came of it unless that goes home from elsewhere."""
-        passed = bool(grant.did) and self._home is not None  # then nobody waits for this answer
+    def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> Turn:
+        """Carry a turn on: what came of it, or where it goes on."""
         begun = stopwatch()
+        if outputs:
+            self.receive(outputs)
+        self._lay(grant.arrivals)
+        grant.arrivals = []
+        visiting = Visiting(self, grant)
         try:
-            if outputs:
-                self.receive(outputs)
-            self._lay(grant.arrivals)
-            grant.arrivals = []
-            visiting = Visiting(self, grant)
-            try:
-                following = grant.errand.proceed(visiting)
-            finally:  # what came before something went wrong has come about
-                visiting.hand_out()
-            grant.seconds += stopwatch() - begun
-            onward = self._deliver(visiting.outputs, following, grant)
-            if onward is not None and self._home is not None:
-                send(self._peers[onward.place].grant, onward.grant, onward.outputs)
-                return None
-        except Exception as error:
-            if not passed:
-                raise
-            send(self._home.done, error, group=TURNS)
-            return None
-        if passed:
-            send(self._home.done, Turn(grant.did, grant.seconds), group=TURNS)
-            return None
+            following = grant.errand.proceed(visiting)
+        finally:  # what came before something went wrong has come about
+            visiting.hand_out()
+        grant.seconds += stopwatch() - begun
+        onward = self._deliver(visiting.outputs, following, grant)
         return Turn(grant.did if onward is None else [], grant.seconds, onward)
 
     def there(self) -> bool:
@@ -166,9 +160,14 @@ class Host:
 
     def _deliver(self, made: dict[int, list[Output]], following: Mark | None, grant: Grant) -> Onward | None:
         """Send what was made to where it goes; what the turn goes on with travels with it."""
-        onward = None if following is None else Onward(following.place, grant, made.pop(following.place, []))
+        onward = None
+        if following is not None:
+            there = made.get(following.place, [])
+            onward = Onward(following.place, grant, [one for one in there if isinstance(one.batch, Batch)])
+            made[following.place] = [one for one in there if not isinstance(one.batch, Batch)]  # references go by Ray
         for place, outputs in made.items():
-            send(self._peers[place].receive, outputs, group=GOODS)
+            if outputs:
+                send(self._peers[place].receive, outputs, group=GOODS)
         return onward
 
     def _lay(self, arrivals: Sequence[Arrival]) -> None:

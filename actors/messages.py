@@ -12,7 +12,6 @@ from dsms.batch import Batch
 from dsms.errors import OperatorError
 
 GOODS = "goods"  # of a host: batches come in while it works
-TURNS = "turns"  # of a scheduler: turns come home while its loop waits for them
 ARRIVALS = "arrivals"  # of a scheduler: rows are announced
 CONTROL = "control"  # of a scheduler: whoever steers it
 

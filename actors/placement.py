@@ -18,8 +18,8 @@ def packed(stations: Sequence[Station], most: int) -> list[list[str]]:
 
     Beyond that actors are as full as one another, and stations of a query stand together, in the plan's order.
 
-    The default for `most` is 32: an idle host takes 71 MB (PSS) and, on two cores that others use too, 1.2 s to start,
-    so that 32 are there in some 40 s and 2.3 GB; 750 would take a quarter of an hour and 53 GB.
+    The default for `most` is 24, by what was measured on two cores: an idle actor takes some 70 MB (PSS) and 1.5 s to
+    start, so that 24 are there in less than a minute; one for each of 750 stations would take 50 GB and 20 minutes.
     """
     if most < 1:
         raise DsmsError(f"{most} actors for {len(stations)} stations: at least one is wanted")

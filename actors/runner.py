@@ -128,6 +128,8 @@ class ActorRunner(BatchRunner):
         """End the actors, and Ray too, if they were started for this run."""
         if self._own:
             self.fleet.end()
+        else:
+            self.fleet.close()
         if self._started_ray:
             ray.shutdown()
             self._started_ray = False

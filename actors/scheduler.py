@@ -11,8 +11,7 @@ from typing import Any
 import ray
 
 from actors.fleet import Fleet
-from actors.grant import Turn
-from actors.messages import ARRIVALS, CONTROL, TURNS, actor, myself, pickled, unpickled
+from actors.messages import ARRIVALS, CONTROL, actor, pickled, unpickled
 from actors.runner import ActorRunner
 from dsms.collecting import rarely_collecting
 from dsms.errors import DsmsError
@@ -43,30 +42,23 @@ class Scheduler:
         self._name, self._setup, self._epoch, self._trace = name, setup, epoch, trace
         self._roster = Roster(measured(table, setup), Path(folder), file, queries)
         self._letters = DeadLetters(Path(folder) / f"{Path(file or 'plan').stem}.{name}.dead.jsonl")
-        self._fleet: Fleet | None = None
         self._domain: Domain | None = None
         self._open = ExitStack()
 
-    def open(self, hosts: Sequence[Any], outlet: Any = None, home: Any = None) -> None:
+    def open(self, hosts: Sequence[Any], outlet: Any = None) -> None:
         """Bring the stations to their hosts and begin."""
         rarely_collecting().__enter__()  # for as long as the process lives
-        self._fleet = Fleet(hosts, home or myself(), outlet)
         self._letters.begin()
         self._domain = Domain(
             self._name,
             self._roster,
             self._setup,
             epoch=self._epoch,
-            runner=partial(ActorRunner, fleet=self._fleet),
+            runner=partial(ActorRunner, fleet=Fleet(hosts, outlet)),
             observers=self._traced(),
             aside=self._letters.aside,
         )
         self._domain.start()
-
-    def done(self, turn: Turn | Exception) -> None:
-        """A turn that passed through several hosts has come home."""
-        if self._fleet is not None:
-            self._fleet.done(turn)
 
     def there(self) -> bool:
         """Whether it is."""
@@ -165,4 +157,4 @@ class Scheduler:
         return runner
 
 
-SchedulerActor = actor(Scheduler, TURNS, **{ARRIVALS: 4, CONTROL: 4})
+SchedulerActor = actor(Scheduler, **{ARRIVALS: 4, CONTROL: 4})

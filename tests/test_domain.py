@@ -9,7 +9,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from test_hosts import Home, fleet_of
+from test_hosts import fleet_of
 
 from actors.runner import ActorRunner
 from dsms.batch import Batch
@@ -46,9 +46,10 @@ class Results:
             self.rows.setdefault(query, []).extend(batch.columns["x"].tolist())
             self._came.notify_all()
 
-    def take(self, query, number, batch):
-        self.numbers.setdefault(query, []).append(number)
-        self(query, batch)
+    def take(self, results):
+        for query, number, batch in results:
+            self.numbers.setdefault(query, []).append(number)
+            self(query, batch)
 
     def status(self):
         return {}
@@ -63,9 +64,7 @@ class Results:
 @contextmanager
 def domain_of(table, results=None, hosts=None, name="0", **setup):
     """A domain that runs: in this process, or on hosts that are plain objects."""
-    fleet = None if hosts is None else fleet_of(hosts, home := Home(), results)
-    if fleet is not None:
-        home.fleet = fleet
+    fleet = None if hosts is None else fleet_of(hosts, results, lines=True)
     found = Domain(
         name,
         Roster(table),
@@ -326,8 +325,8 @@ def test_queries_move_with_queues_and_state_and_their_results_go_on_with_their_n
 
 
 def test_rows_that_only_hosts_see_are_admitted_in_the_order_in_which_they_were_announced():
-    results, home = Results(), Home()
-    fleet = home.fleet = fleet_of(2, home, results)
+    results = Results()
+    fleet = fleet_of(2, results, lines=True)
     domain = Domain("0", Roster(asked(all=ALL)), Setup(), runner=partial(ActorRunner, fleet=fleet))
     domain.start()
     place = domain.engine.runner.places[domain.engine.plan.streams[0].consumers[0].name]

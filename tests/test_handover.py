@@ -73,11 +73,12 @@ class Running:
             runner, sink = partial(ActorRunner, fleet=Fleet([Host() for _ in range(hosts)], outlet=self)), None
         self.engine = Engine(roster.plan, policy(text), clock=clock, runner=runner, sink=sink, aside=self.aside)
 
-    def take(self, query, number, batch):
+    def take(self, results):
         """As an outlet does."""
-        assert number == self.numbers.get(query, 0) + 1
-        self.numbers[query] = number
-        self.sink(query, batch)
+        for query, number, batch in results:
+            assert number == self.numbers.get(query, 0) + 1
+            self.numbers[query] = number
+            self.sink(query, batch)
 
     def status(self):
         return {}

@@ -22,29 +22,13 @@ from dsms.runners import BatchRunner
 from dsms.trace import Trace
 
 
-class Home:
-    """A scheduler as hosts know it: turns that passed through several of them come home here."""
-
-    def __init__(self) -> None:
-        self.fleet: Fleet | None = None
-
-    def there(self) -> bool:
-        return True
-
-    def done(self, turn: Any) -> None:
-        assert self.fleet is not None
-        self.fleet.done(turn)
+def fleet_of(hosts: int, outlet: Any = None, lines: bool = False) -> Fleet:
+    """Plain hosts, called one after the other or by lines as actors are."""
+    return Fleet([Host() for _ in range(hosts)], outlet, lines)
 
 
-def fleet_of(hosts: int, home: Home | None = None, outlet: Any = None) -> Fleet:
-    fleet = Fleet([Host() for _ in range(hosts)], home, outlet)
-    if home is not None:
-        home.fleet = fleet
-    return fleet
-
-
-def on_hosts(hosts: int, home: bool = False) -> Any:
-    return lambda plan, ledger, clock: ActorRunner(plan, ledger, clock, fleet_of(hosts, Home() if home else None))
+def on_hosts(hosts: int) -> Any:
+    return lambda plan, ledger, clock: ActorRunner(plan, ledger, clock, fleet_of(hosts))
 
 
 def trace_of(plan: dsms.Plan, text: str, runner: Any = None) -> str:
@@ -53,15 +37,15 @@ def trace_of(plan: dsms.Plan, text: str, runner: Any = None) -> str:
     return file.getvalue()
 
 
-@pytest.mark.parametrize(("hosts", "home"), [(1, False), (2, True), (5, False), (5, True)])
+@pytest.mark.parametrize("hosts", [1, 2, 5])
 @FEW
 @given(table=plan_tables())
-def test_hosts_take_the_same_turns_as_one_process(hosts: int, home: bool, table: dict[str, Any]) -> None:
-    """Whatever the plan and the policy, however stations are spread, whoever carries a turn on from host to host."""
+def test_hosts_take_the_same_turns_as_one_process(hosts: int, table: dict[str, Any]) -> None:
+    """Whatever the plan and the policy, and however stations are spread."""
     plan = plan_from(table)
     for text in POLICIES:
         if suits(text, plan, BatchRunner):
-            assert trace_of(plan, text, on_hosts(hosts, home)) == trace_of(plan, text)
+            assert trace_of(plan, text, on_hosts(hosts)) == trace_of(plan, text)
 
 
 FILTERS = {
@@ -92,10 +76,10 @@ class Outlet:
 
 
 @pytest.mark.parametrize("name", ["fifo", "chain", "rr-query"])
-@pytest.mark.parametrize("hosts", [1, 2, 4])
-def test_rows_that_only_hosts_see_come_out_in_order_and_numbered(name: str, hosts: int) -> None:
-    outlet, home = Outlet(), Home()
-    fleet = fleet_of(hosts, home, outlet)
+@pytest.mark.parametrize(("hosts", "lines"), [(1, False), (2, False), (1, True), (2, True), (4, True)])
+def test_rows_that_only_hosts_see_come_out_in_order_and_numbered(name: str, hosts: int, lines: bool) -> None:
+    outlet = Outlet()
+    fleet = fleet_of(hosts, outlet, lines)
     engine = Engine(
         plan_from(FILTERS),
         policy_named(name),
@@ -152,8 +136,7 @@ def test_an_operator_that_fails_in_another_host_fails_the_turn() -> None:
         *FILTERS["queries"]["q"]["operators"][:2],
         {"name": "bad", "function": broken},
     ]
-    home = Home()
-    fleet = fleet_of(3, home)
+    fleet = fleet_of(3, lines=True)
     engine = Engine(
         plan_from(table), policy_named("rr-query"), clock=WallClock(), runner=partial(ActorRunner, fleet=fleet)
     )

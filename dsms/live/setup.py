@@ -12,7 +12,7 @@ from dsms.reading import number
 CLOCKS = ("wall", "paced", "virtual")
 WHOLE = {"domains": 1, "actors": 1, "gateways": 1, "port": 0}  # with the least that each may be
 PORT = 7411  # outside the range that Ray keeps for its workers
-ACTORS = 32
+ACTORS = 24
 
 
 @dataclass(frozen=True)

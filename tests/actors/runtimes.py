@@ -12,7 +12,7 @@ from typing import Any
 import ray
 from ray import cloudpickle
 
-from actors.messages import ARRIVALS, CONTROL, TURNS, actor
+from actors.messages import ARRIVALS, CONTROL, actor
 from actors.scheduler import Scheduler
 from dsms.batch import Batch
 from dsms.files import DeadLetters
@@ -58,9 +58,9 @@ class Outlet:
     def status(self) -> dict[str, Any]:
         return {}
 
-    def take(self, query: str, number: int, batch: Batch) -> None:
+    def take(self, results: list[tuple[str, int, Batch]]) -> None:
         with self._come:
-            self._taken.append((query, number, batch))
+            self._taken += results
             self._come.notify()
 
     def results(self, wanted: dict[str, int]) -> Results:
@@ -176,7 +176,7 @@ class Crew:
     def __init__(self, hosts: list[Any]) -> None:
         cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers cannot import what only tests know
         self.hosts = hosts
-        self.scheduler = actor(Recycled, TURNS, **{ARRIVALS: 4, CONTROL: 4}).remote()
+        self.scheduler = actor(Recycled, **{ARRIVALS: 4, CONTROL: 4}).remote()
         self.outlet = actor(Outlet, ASKED).remote()
         everyone = [each.there.remote() for each in (*hosts, self.scheduler)]
         ray.get([*everyone, self.outlet.status.remote()], timeout=START)
