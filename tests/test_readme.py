@@ -74,13 +74,13 @@ def test_the_policy_shown_is_short_and_runs(plans, tmp_path, monkeypatch):
     assert run.turns < dsms.simulate(plans / "queries.toml", "fifo").turns  # a turn is a whole query
 
 
-def test_the_demo_shows_what_make_demo_prints(monkeypatch, capsys):
+def test_the_comparison_shown_is_what_make_compare_prints(monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
     command = re.search(r"dsms (sim .*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M)
     assert command is not None
     assert main(shlex.split(command[1])) == 0
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    shown = next(text for kind, text in BLOCKS if kind == "text" and "policy" in text)
+    shown = next(text for kind, text in BLOCKS if kind == "text" and "memory max" in text)
     for line in shown.splitlines():
         assert " ".join(line.split()) in printed or set(line.strip()) == {"─"}
 

@@ -124,7 +124,7 @@ class Inline:
 
     def _sink(self, query: str, batch: Batch) -> None:
         self._numbers[query] += 1
-        self._outlet.take(query, self._numbers[query], batch)
+        self._outlet.take([(query, self._numbers[query], batch)])
 
 
 class OnRay:
