@@ -120,7 +120,7 @@ class Deployment:
                     names: list[str] = self._control(crew.scheduler.add, table, folder, file)
                 except DsmsError:
                     for query in fresh:
-                        self._settled(self._parts.outlet.shut, query.name)
+                        self._settled(self._parts.outlet.shut, query.name, False)
                     raise
                 self._roster = after
                 self._where.update(dict.fromkeys(names, crew.name))

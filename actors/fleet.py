@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.grant import Grant, Turn
 from actors.host import HostActor, Stand
@@ -25,8 +26,9 @@ class Fleet:
 
     @classmethod
     def of(cls, count: int) -> Fleet:
-        """New actors, for one run in this process."""
-        return cls([HostActor.remote() for _ in range(count)])
+        """New actors on this node, for one run in this process."""
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), False)
+        return cls([HostActor.options(scheduling_strategy=here).remote() for _ in range(count)])
 
     def each(self, call: Callable[[int, Any], Any]) -> list[Any]:
         """The answers of all hosts, asked at once."""

@@ -15,7 +15,7 @@ from actors.calls import Calls
 from actors.lane import Done, Item, Lane
 from dsms.batch import Batch
 from dsms.errors import existing
-from dsms.live.routes import Routes, Way
+from dsms.live.routes import Routes, Target, Way
 from dsms.parcel import Parcel
 from dsms.progress import highest
 
@@ -35,6 +35,7 @@ class Intake:
         self._count = 0
         self._lanes: dict[Any, Lane] = {}  # by scheduler
         self._ended: set[str] = set()
+        self._told: set[Any] = set()  # the schedulers that know that all they read has ended
         self._holding: set[str] = set()
         self._held: list[Callable[[], None]] = []
 
@@ -48,6 +49,8 @@ class Intake:
         self._holding.clear()
         for go in held:
             go()
+        for target in self._over():  # what they read now may have ended before
+            self._lanes[target.scheduler].add(Item("", lambda reason: None, ends=True))
 
     async def hold(self, streams: Iterable[str]) -> None:
         """Keep back what comes by these streams from now on; returns when all that came before is admitted."""
@@ -89,10 +92,15 @@ class Intake:
         if stream in self._holding:
             self._held.append(partial(self.end, stream, done))
         elif (way := self._way(stream, done)) is not None:
-            new = stream not in self._ended
             self._ended.add(stream)
-            over = [t for t in way.targets if new and self.routes.read_by(t.scheduler) <= self._ended]
-            self._each(replace(way, targets=tuple(over)), Item(stream, done, ends=True))
+            self._each(replace(way, targets=tuple(self._over())), Item(stream, done, ends=True))
+
+    def _over(self) -> list[Target]:
+        """Those all of whose streams have ended and who have not been told so; they are taken to be told now."""
+        targets = {target.scheduler: target for way in self.routes.streams.values() for target in way.targets}
+        over = [t for s, t in targets.items() if s not in self._told and self.routes.read_by(s) <= self._ended]
+        self._told.update(target.scheduler for target in over)
+        return over
 
     def _way(self, stream: str, done: Done) -> Way | None:
         way = self.routes.streams.get(stream)

@@ -6,6 +6,7 @@ one. All hosts of a domain are on one node, so the sockets are local ones; each 
 
 from __future__ import annotations
 
+import logging
 import pickle
 import secrets
 import sys
@@ -13,12 +14,13 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing import AuthenticationError
-from multiprocessing.connection import Client, Connection, Listener, wait
+from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge, wait
 from typing import Any, NamedTuple
 
 from actors.grant import Grant, Output, Turn
 from dsms.errors import OperatorError
 
+log = logging.getLogger("dsms")
 HOME, PEER = "home", "peer"  # who has called
 
 
@@ -37,7 +39,7 @@ class Switchboard:
         # A name that is no file: nothing is left of it, however the process ends.
         name = f"\0dsms-{secrets.token_hex(8)}" if sys.platform == "linux" else None
         key = secrets.token_bytes(32)
-        self._listener = Listener(name, "AF_UNIX", backlog=64, authkey=key)
+        self._listener = Listener(name, "AF_UNIX", backlog=64)
         self.address = Address(name or str(self._listener.address), key)
         self._home: Connection[Any, Any] | None = None
         self._hosts: Sequence[Address] = ()
@@ -52,27 +54,32 @@ class Switchboard:
 
     def _answer(self) -> None:
         while True:
-            with suppress(AuthenticationError, EOFError, ConnectionError):  # of a stranger, or one that is gone again
+            with suppress(OSError):  # of one that is gone again
                 line = self._listener.accept()
                 threading.Thread(target=self._serve, args=(line,), daemon=True).start()
 
     def _serve(self, line: Connection[Any, Any]) -> None:
         """All that comes by one line, until whoever called is gone."""
-        with suppress(EOFError, OSError):
+        with suppress(AuthenticationError, EOFError, OSError):
+            # Here and not where lines are answered: one who says nothing keeps only himself waiting.
+            deliver_challenge(line, self.address.key)
+            answer_challenge(line, self.address.key)
             if line.recv() == HOME:
                 self._home = line
                 line.send(HOME)
             while True:
-                self._take(*line.recv())
+                data = line.recv_bytes()
+                self._take(data)
 
-    def _take(self, grant: Grant, outputs: Sequence[Output]) -> None:
+    def _take(self, data: bytes) -> None:
+        """Carry a grant on; whatever goes wrong with it, whoever waits for it hears of it."""
         answer: Turn | Exception
         try:
-            answer = self._carry(grant, outputs)
+            answer = self._carry(*pickle.loads(data))
             if answer.onward is not None:
                 self._to(answer.onward.place).send((answer.onward.grant, answer.onward.outputs))
                 return
-        except Exception as error:
+        except BaseException as error:  # user code may call sys.exit()
             answer = _portable(error)
         if self._home is not None:
             self._home.send(answer)
@@ -115,10 +122,12 @@ def _called(address: Address, who: str) -> Connection[Any, Any]:
     return line
 
 
-def _portable(error: Exception) -> Exception:
-    """An error that can be sent: what cannot be pickled is told in words."""
+def _portable(error: BaseException) -> Exception:
+    """An error that can be sent: what cannot be pickled, or is none that a turn may end by, is told in words."""
     try:
-        pickle.loads(pickle.dumps(error))
+        if isinstance(error, Exception):
+            pickle.loads(pickle.dumps(error))
+            return error
     except Exception:
-        return OperatorError(f"{type(error).__name__}: {error}")
-    return error
+        log.debug("%r cannot be sent as it is", error)
+    return OperatorError(f"{type(error).__name__}: {error}")

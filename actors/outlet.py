@@ -109,13 +109,16 @@ class Outlet:
         behind = {name: numbers.get(name, 0) - course.order.count for name, course in self._courses.items()}
         return [name for name, missing in behind.items() if missing > 0]
 
-    def shut(self, query: str) -> None:
-        """No more results of a query will come: its file is finished. Subscribers stay, should it come again."""
+    def shut(self, query: str, begun: bool = True) -> None:
+        """No more results of a query will come: its file is finished, or as it was before if it has not begun.
+
+        Subscribers stay, should it come again.
+        """
         course = self._courses.pop(query, None)
         if course is not None:
             self._ended[query] = course.order.latest
             if course.sink is not None:
-                course.sink.close()
+                (course.sink.close if begun else course.sink.abandon)()
 
     def status(self) -> dict[str, Any]:
         """What came of each query so far."""
@@ -149,7 +152,7 @@ class Outlet:
                 course.sink = self._sink(query, course, course.schema)
             if course.schema is not None:
                 course.sink.write(conformed(batch, course.schema, query))
-        except (DsmsError, OSError) as error:
+        except Exception as error:  # of a format's library too: subscribers still get them
             course.error = str(error)
             log.error("the results of %r are no longer written: %s", query, error)
 

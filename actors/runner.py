@@ -96,8 +96,6 @@ class ActorRunner(BatchRunner):
         names = {station.name for station in plan.stations}
         after.places = {name: place for name, place in self.places.items() if name in names}
         new = [station for station in plan.stations if station.name not in after.places]
-        for station in new:  # the name may have been here before
-            after._made.pop(station.name, None)
         hosts = {station.name: after._hosts[station.index] for station in new}
         after._open(after._spread_over(new), hosts)
         return after

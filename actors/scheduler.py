@@ -113,10 +113,6 @@ class Scheduler:
     def adopt(self, moved: bytes) -> None:
         self._at_work.adopt(*unpickled(moved))
 
-    def table(self) -> dict[str, Any]:
-        """The queries that are here, as a plan file would say them."""
-        return self._at_work.roster.table
-
     def routes(self) -> dict[str, list[int]]:
         """By stream: the places of the hosts that read it."""
         domain = self._at_work

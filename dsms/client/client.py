@@ -214,7 +214,8 @@ class Client:
             while not self._closing.is_set():
                 self._read()
                 self._link.cut()  # so that nobody waits to write into it
-                self._again()
+                if not self._closing.is_set():
+                    self._again()
         except DsmsError as error:
             self._fail(error)
         except Exception as error:

@@ -16,7 +16,7 @@ BEHIND = 64 * 1024 * 1024  # bytes that may wait to be looked at
 
 @dataclass(frozen=True, slots=True)
 class Received(Batch):
-    """Rows of a query's answer, with their number: 1, 2, 3 … since the query began."""
+    """Rows of a query's answer, with their number: 1, 2, 3 … since there first was a query of this name."""
 
     number: int = 0
 

@@ -69,9 +69,7 @@ class Window:
     def wait_for_room(self) -> None:
         """Wait until another frame may be sent."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self.failure or (self._bytes < self._size and len(self._frames) < self._most)
-            )
+            self._changed.wait_for(lambda: self.failure or self._roomy())
 
     def wait_for_all(self, timeout: float | None) -> int:
         """Wait until all is acknowledged; answers how many frames are not."""
