@@ -14,7 +14,7 @@ import ray
 
 from actors.cluster import PREFIX, deployment
 from actors.edition import edition
-from actors.launch import Tell, Wanted, check_ports, here, launched
+from actors.launch import Tell, Wanted, check_ports, here, launched, places_for
 from actors.messages import CONTROL, myself, send
 from actors.parts import Crew, Parts, named, settled, sweep, wait_for
 from dsms.clock import epoch, stopwatch
@@ -37,10 +37,8 @@ FAREWELL = 0.2  # seconds for the last answer to be on its way
 class Deployment:
     """Steers the parts that it is given; they are actors, or plain objects in tests."""
 
-    def __init__(
-        self, name: str, table: Mapping[str, Any], folder: str, file: str, setup: Setup, parts: Parts, begun: float
-    ) -> None:
-        self._name, self._folder, self._setup, self._parts, self._epoch = name, folder, setup, parts, begun
+    def __init__(self, name: str, table: Mapping[str, Any], folder: str, file: str, setup: Setup, parts: Parts) -> None:
+        self._name, self._folder, self._setup, self._parts, self._epoch = name, folder, setup, parts, epoch()
         self._roster = Roster(table, Path(folder), file)
         self._where: dict[str, str] = {}  # by query: its domain
         self._doors: list[tuple[str, int]] = []
@@ -51,10 +49,11 @@ class Deployment:
     def begin(self, queries: Mapping[str, list[str]]) -> list[tuple[str, int]]:
         """Bring all queries, by domain, to work and open the doors; answers where those are."""
         with self._changing:
+            self._epoch = epoch()  # what took time until now is none of the plan's
             self._where = {query: domain for domain, names in queries.items() for query in names}
             outlet = self._parts.outlet
             self._settled(outlet.open, {q.name: _told(q) for q in self._roster.plan.queries}, self._folder)
-            opening = [send(c.scheduler.open, list(c.hosts), outlet) for c in self._parts.crews.values()]
+            opening = [send(c.scheduler.open, list(c.hosts), outlet, self._epoch) for c in self._parts.crews.values()]
             settled(opening, "opening the domains", OPENING)
             for place, gateway in enumerate(self._parts.gateways):
                 port = self._setup.port + place if self._setup.port else 0
@@ -306,15 +305,16 @@ def up(
         raise DsmsError(f"{name!r} cannot be the name of a deployment: letters, digits, _ and - are wanted")
     setup = setup or Setup.read(table.get("live", {}))
     plan = Roster(table, Path(folder), file).plan  # what is wrong with it is found before anything is started
+    places_for(setup.domains, instead=name)  # before anything is ended for it
     _make_room(name, replace, progress)
     check_ports(setup)
     queries = divided(plan, setup.domains)
     working = [sum(station.query.name in names for station in plan.stations) for names in queries]
     hosts = [max(1, min(setup.actors, count)) for count in working]
-    wanted = Wanted(name, table, folder, file, setup, epoch(), queries, hosts, token)
+    wanted = Wanted(name, table, folder, file, setup, queries, hosts, token)
     try:
         parts = launched(wanted, progress)
-        handle = here(DeploymentActor, name).remote(name, table, folder, file, setup, parts, wanted.epoch)
+        handle = here(DeploymentActor, name).remote(name, table, folder, file, setup, parts)
         begun = handle.begin.remote({str(domain): names for domain, names in enumerate(queries)})
         settled(begun, f"deployment {name!r}", OPENING)
     except BaseException:  # a Ctrl-C too leaves nothing half-started behind

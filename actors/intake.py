@@ -13,11 +13,12 @@ import numpy as np
 
 from actors.calls import Calls
 from actors.lane import Done, Item, Lane
-from dsms.batch import Batch
+from dsms.batch import NULLS, Batch
 from dsms.errors import existing
 from dsms.live.routes import Routes, Target, Way
 from dsms.parcel import Parcel
 from dsms.progress import highest
+from dsms.schema import FARTHEST
 
 
 class Intake:
@@ -70,6 +71,9 @@ class Intake:
             return
         if stream in self._ended:
             done(f"rows for {stream!r} after its end")
+            return
+        if way.timestamp is not None and (reason := unsound(batch, way.timestamp)) is not None:
+            done(f"rows for {stream!r}: {reason}")
             return
         self.rows += batch.rows
         due = isinstance(batch.arrived, np.ndarray)
@@ -124,3 +128,12 @@ class Intake:
             answered(None)
         for target in way.targets:
             self._lanes[target.scheduler].add(replace(item, hosts=target.hosts, done=answered))
+
+
+def unsound(batch: Batch, column: str) -> str | None:
+    """What is wrong with rows' timestamps, if anything: one bad row is refused here, not found out by an operator."""
+    ts, nulls = batch.columns[column], batch.columns.get(column + NULLS)
+    if nulls is not None and nulls.any():
+        return f"the timestamp {column!r} of row {int(nulls.argmax())} is null"
+    wrong = np.abs(ts) >= FARTHEST
+    return f"the timestamp {column!r} is {ts[wrong.argmax()]}: out of range" if wrong.any() else None

@@ -111,6 +111,6 @@ async def _answered(calls: Iterable[Future[Any]]) -> str | None:
 
 
 def _said(error: BaseException) -> str:
-    """The last line: Ray puts the traceback of the other process before it."""
-    lines = str(error).strip().splitlines()
+    """What went wrong there; of other errors of Ray the last line, before which it puts where that was."""
+    lines = str(getattr(error, "cause", None) or error).strip().splitlines()
     return lines[-1] if lines else type(error).__name__

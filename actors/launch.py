@@ -40,7 +40,6 @@ class Wanted:
     folder: str
     file: str
     setup: Setup
-    epoch: float
     queries: Sequence[Collection[str]]  # by domain
     hosts: Sequence[int]  # by domain
     token: str | None = None  # that clients have to know
@@ -48,10 +47,7 @@ class Wanted:
 
 def launched(wanted: Wanted, tell: Tell) -> Parts:
     """All actors of a deployment, ready; whatever was begun has to be swept away by the caller if this fails."""
-    told: Any = ray.nodes
-    nodes: list[dict[str, Any]] = told()
-    budgets = free(nodes, placement_group_table().values())
-    places = seats(len(wanted.queries), budgets, {node["NodeID"]: node["NodeManagerAddress"] for node in nodes})
+    places = places_for(len(wanted.queries))
     grouped = [_group(wanted.name, domain, node) for domain, node in enumerate(places)]
     for domain, group in enumerate(grouped):
         if not group.wait(ANSWER):
@@ -65,6 +61,15 @@ def launched(wanted: Wanted, tell: Tell) -> Parts:
     parts = Parts(crews, doors, exit_)
     _await(parts, tell)
     return parts
+
+
+def places_for(domains: int, instead: str | None = None) -> list[str]:
+    """A node with a free budget for each domain; those of a deployment that this one comes `instead` of are free."""
+    told: Any = ray.nodes
+    nodes: list[dict[str, Any]] = told()
+    own = f"{PREFIX}{instead}:"
+    taken = [group for group in placement_group_table().values() if not group["name"].startswith(own)]
+    return seats(domains, free(nodes, taken), {node["NodeID"]: node["NodeManagerAddress"] for node in nodes})
 
 
 def check_ports(setup: Setup) -> None:
@@ -111,7 +116,6 @@ def _crew(wanted: Wanted, domain: int, group: PlacementGroup) -> Crew:
         wanted.file,
         wanted.queries[domain],
         wanted.setup,
-        wanted.epoch,
     )
     hosts = tuple(
         HostActor.options(**_kept(f"{wanted.name}:host-{domain}-{place}"), **placed).remote()

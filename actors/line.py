@@ -80,7 +80,7 @@ class Switchboard:
                 self._to(answer.onward.place).send((answer.onward.grant, answer.onward.outputs))
                 return
         except BaseException as error:  # user code may call sys.exit()
-            answer = _portable(error)
+            answer = portable(error)
         if self._home is not None:
             self._home.send(answer)
 
@@ -122,7 +122,7 @@ def _called(address: Address, who: str) -> Connection[Any, Any]:
     return line
 
 
-def _portable(error: BaseException) -> Exception:
+def portable(error: BaseException) -> Exception:
     """An error that can be sent: what cannot be pickled, or is none that a turn may end by, is told in words."""
     try:
         if isinstance(error, Exception):

@@ -36,24 +36,23 @@ class Scheduler:
         file: str,
         queries: Collection[str] | None,
         setup: Setup,
-        epoch: float,
         trace: str | None = None,
     ) -> None:
-        self._name, self._setup, self._epoch, self._trace = name, setup, epoch, trace
+        self._name, self._setup, self._trace = name, setup, trace
         self._roster = Roster(measured(table, setup), Path(folder), file, queries)
         self._letters = DeadLetters(Path(folder) / f"{Path(file or 'plan').stem}.{name}.dead.jsonl")
         self._domain: Domain | None = None
         self._open = ExitStack()
 
-    def open(self, hosts: Sequence[Any], outlet: Any = None) -> None:
-        """Bring the stations to their hosts and begin."""
+    def open(self, hosts: Sequence[Any], outlet: Any = None, epoch: float | None = None) -> None:
+        """Bring the stations to their hosts and begin; instants count from the epoch."""
         rarely_collecting().__enter__()  # for as long as the process lives
         self._letters.begin()
         self._domain = Domain(
             self._name,
             self._roster,
             self._setup,
-            epoch=self._epoch,
+            epoch=epoch,
             runner=partial(ActorRunner, fleet=Fleet(hosts, outlet)),
             observers=self._traced(),
             aside=self._letters.aside,

@@ -254,3 +254,13 @@ def test_results_are_printed_as_lines_and_files_are_pushed(
         assert "no query 'none'" in capfd.readouterr().err
         assert main(["push", "t", str(tmp_path / "rows.csv")]) == 2
         assert main(["push", "s", str(tmp_path / "rows.xml")]) == 2
+
+
+def test_rows_may_come_one_by_one_and_what_is_none_is_refused() -> None:
+    with running(PLAN) as (domain, _, address), dsms.connect(address) as client:
+        client.push("s", ({"n": number} for number in range(3)))
+        client.flush(10)
+        assert domain.records("all") == [{"n": 0}, {"n": 1}, {"n": 2}]
+        for wrong in (None, 3, {"n": 1}, "text"):
+            with pytest.raises(DsmsError, match=r"is wanted|are wanted"):
+                client.push("s", wrong)

@@ -297,3 +297,60 @@ def test_ray_keeps_the_order_of_calls_to_a_gateway():
     """It does not where any method is `async`, nor with `max_concurrency`: results would come out of order."""
     assert not inspect.getmembers(Gateway, inspect.iscoroutinefunction)
     assert "max_concurrency" not in gateway.ACTOR
+
+
+def test_hold_waits_for_what_came_before_and_serve_lets_the_rest_go_in_order() -> None:
+    with running(PLAN) as (domain, gateway, address):
+        client = dsms.connect(address)
+        domain.gate.clear()
+        client.push("s", rows(1))
+        while gateway.status()["rows"] < 1:
+            pass
+        holding = threading.Thread(target=gateway.hold, args=(["s"],))
+        holding.start()
+        holding.join(0.1)
+        assert holding.is_alive()
+        domain.gate.set()
+        holding.join(10)
+        for number in (2, 3, 4):
+            client.push("s", rows(number))
+        gateway.serve(routes_of(PLAN, domain))
+        client.close()
+        assert domain.records("all") == [{"n": number} for number in (1, 2, 3, 4)]
+
+
+@pytest.mark.parametrize(("at", "said"), [([5, None], "of row 1 is null"), ([5, 2**60], "out of range")])
+def test_rows_without_a_sound_timestamp_are_refused_and_others_are_taken(at: list[Any], said: str) -> None:
+    stream = {"schema": {"at": "timestamp"}, "timestamp": "at"}
+    plan = dsms.plan_from({"streams": {"s": stream}, "queries": {"all": {"cql": "SELECT at FROM s"}}})
+    with running(plan) as (domain, _, address), dsms.connect(address) as client:
+        client.push("s", {"at": at})
+        with pytest.raises(DsmsError, match=said):
+            client.flush(10)
+        client.push("s", {"at": [7]})
+        client.flush(10)
+        assert [parcel.rows for parcel in domain.parcels] == [1]
+
+
+def flushed(client: Any) -> None:
+    """Waits for all to be acknowledged, or for the client to be closed."""
+    with pytest.raises(DsmsError):
+        client.flush()
+
+
+def test_closing_connects_no_second_time_and_lets_nobody_wait() -> None:
+    with running(PLAN) as (domain, gateway, address):
+        greeted = []
+        keep = gateway._desk.greeted
+        gateway._desk.greeted = lambda connection, name: (greeted.append(name), keep(connection, name))
+        client = dsms.connect(address, producer="p")
+        domain.gate.clear()
+        client.push("s", rows(1))
+        waiting = threading.Thread(target=flushed, args=(client,))
+        waiting.start()
+        with pytest.raises(DsmsError, match="not acknowledged"):
+            client.close(0.1)
+        waiting.join(10)
+        assert not waiting.is_alive()
+        domain.gate.set()
+        assert greeted == ["p"]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import socket
+import sys
 from functools import partial
 from typing import Any
 
@@ -14,6 +16,7 @@ from strategies import FEW, POLICIES, plan_tables, policy, suits
 import dsms
 from actors.fleet import Fleet
 from actors.host import Host
+from actors.line import portable
 from actors.runner import ActorRunner
 from dsms import Batch, Engine, WallClock, plan_from, policy_named
 from dsms.errors import DsmsError, OperatorError
@@ -177,3 +180,53 @@ def test_a_stream_with_timestamps_of_its_own_is_read_from_parcels() -> None:
         return left
 
     assert results(on_hosts(3), True) == results(None, False) != []
+
+
+class AwkwardError(Exception):
+    """Cannot be made anew from its one argument, so it cannot be sent as it is."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def test_an_error_that_cannot_be_sent_is_told_in_words() -> None:
+    assert str(portable(AwkwardError(1, 2))) == "AwkwardError: 1 and 2"
+    assert type(portable(ValueError("as it is"))) is ValueError
+
+
+def test_user_code_that_exits_ends_the_turn_and_not_the_wait_for_it() -> None:
+    def broken(batch: Batch) -> Batch:
+        sys.exit(3)
+
+    table = {**FILTERS, "queries": {"q": {"from": "s", "operators": [{"name": "bad", "function": broken}]}}}
+    runner = partial(ActorRunner, fleet=fleet_of(1, lines=True))
+    engine = Engine(plan_from(table), policy_named("fifo"), clock=WallClock(), runner=runner)
+    engine.push("s", Batch.of({"x": np.arange(10)}))
+    with pytest.raises(OperatorError, match="SystemExit: 3"):
+        engine.run()
+
+
+def test_a_stranger_who_says_nothing_keeps_nobody_waiting() -> None:
+    host = Host()
+    stranger = socket.socket(socket.AF_UNIX)
+    stranger.connect(host.line().name)
+    fleet = Fleet([host], lines=True)
+    fleet.close()
+    stranger.close()
+
+
+def test_results_before_something_went_wrong_have_left() -> None:
+    def third(batch: Batch) -> Batch:
+        if batch.columns["x"][0] == 2:
+            raise ValueError("the third")
+        return batch
+
+    outlet = Outlet()
+    table = {**FILTERS, "queries": {"q": {"from": "s", "operators": [{"name": "some", "function": third}]}}}
+    runner = partial(ActorRunner, fleet=fleet_of(1, outlet, lines=True))
+    engine = Engine(plan_from(table), policy_named("rr:time=10"), clock=WallClock(), runner=runner)
+    for x in range(3):
+        engine.push("s", Batch.of({"x": [x]}))
+    with pytest.raises(OperatorError, match="the third"):
+        engine.run()
+    assert [rows for _, _, rows in outlet.taken] == [[0], [1]]

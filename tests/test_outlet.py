@@ -175,3 +175,20 @@ def test_a_query_that_is_not_there_is_refused_and_columns_of_functions_are_told_
             [1, -1],
         )
         assert client.queries["f"] == Schema.of({"who": "string", "x": "float64"})
+
+
+def test_an_outlet_knows_which_results_have_not_come(tmp_path: Path) -> None:
+    outlet = Outlet()
+    outlet.open({"q": (None, N, True), "r": (None, N, True)}, str(tmp_path))
+    for number in (1, 2):
+        outlet.take([("q", number, rows(number))])
+    assert outlet.lacks({"q": 2}) == []
+    assert outlet.lacks({"q": 3, "r": 1}) == ["q", "r"]
+
+
+def test_a_query_that_never_began_leaves_its_file_as_it_was(tmp_path: Path) -> None:
+    (tmp_path / "q.parquet").write_text("there before")
+    outlet = Outlet()
+    outlet.open({"q": ({"parquet": "q.parquet"}, N, True)}, str(tmp_path))
+    outlet.shut("q", False)
+    assert (tmp_path / "q.parquet").read_text() == "there before"

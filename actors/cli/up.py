@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from actors.cli.asking import SLOW, FailedError, System, command, common, log, part, settings
+from actors.cli.asking import SLOW, System, command, common, log, part, settings
 from actors.cli.stopping import leaving, stoppable, undisturbed
 from dsms.cli.arguments import positive, several, whole
 from dsms.errors import DsmsError, PlanError
@@ -79,7 +79,7 @@ def _start(cluster: Any, given: argparse.Namespace, table: dict[str, Any], setup
         running = System(given.name, part("deployment").up(table, *where, **how))
     _say(running.ask("status", timeout=SLOW), setup)
     if given.address == "local":
-        _stay(running)
+        _stay(cluster)
 
 
 def read_token(path: Path) -> str:
@@ -122,7 +122,7 @@ def many(count: int, noun: str) -> str:
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
-def _stay(running: System) -> None:
+def _stay(cluster: Any) -> None:
     """Wait for Ctrl-C (or TERM), then end in good order."""
     print(f"elsewhere: export {settings()}", file=sys.stderr)
     print("Ctrl-C takes it down", file=sys.stderr)
@@ -130,11 +130,12 @@ def _stay(running: System) -> None:
     try:
         Event().wait()
     except KeyboardInterrupt:
-        with undisturbed():
-            try:
-                running.ask("down", timeout=DOWN)
-            except FailedError as error:
-                log.warning("%s", error)
+        with undisturbed():  # whatever runs on this Ray by now, it ends with it
+            for name in cluster.deployments():
+                try:
+                    System(name, cluster.deployment(name)).ask("down", timeout=DOWN)
+                except DsmsError as error:
+                    log.warning("%s", error)
 
 
 @contextmanager

@@ -101,8 +101,9 @@ class Client:
         self._schema(stream)
         self._check()
         with self._sending:
-            self._far[stream] = Advance(stream, upto)
-            self._say(self._far[stream])
+            promise = Advance(stream, upto)
+            self._say(promise)
+            self._far[stream] = promise
 
     def end(self, stream: str) -> None:
         """Say that nothing follows on a stream, from anybody; `flush` waits until that is known."""
@@ -129,8 +130,10 @@ class Client:
         with self._sending:
             if query in self._subscriptions:
                 raise DsmsError(f"{query!r} is subscribed to already: close that subscription first")
+            wish = Subscribe(query, after)
+            encoded(wish)  # what cannot be asked for is refused before it is noted
             made = self._subscriptions[query] = Subscription(query, after, lambda: self._leave(query))
-            self._say(Subscribe(query, after))
+            self._say(wish)
         if callback is not None:
             made.hand_to(callback)
         return made
@@ -201,6 +204,7 @@ class Client:
 
     def _go(self) -> None:
         self._closing.set()
+        self._window.fail(DsmsError("the client is closed"))  # nobody is left waiting
         self._link.cut()
         if threading.current_thread() is not self._thread:
             self._thread.join(self._timeout)
@@ -275,6 +279,9 @@ class Client:
             self._attempts += 1
             try:
                 link, last = self._greeted(self._timeout)
+                if self._closing.is_set():
+                    link.close()
+                    return
                 break
             except OSError as error:
                 self._give_up(_said(error))

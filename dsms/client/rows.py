@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,9 @@ def batch_from(rows: Rows, schema: Schema, stream: str, arrived: Any = None) -> 
 
 def _turned(rows: Sequence[Mapping[str, Any]], schema: Schema, stream: str) -> dict[str, list[Any]]:
     """Rows as columns."""
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes):
+        raise DsmsError(f"push of {rows!r} into {stream!r}: a Batch, columns by name, or rows as dicts are wanted")
+    rows = list(rows)
     for row in rows:
         if not isinstance(row, Mapping):
             raise DsmsError(f"push into {stream!r}: a row is {row!r}; a mapping from columns to values is wanted")
@@ -55,6 +58,8 @@ def _filled(columns: Mapping[str, Any], schema: Schema, stream: str) -> dict[str
         if kind is None or (isinstance(values, np.ndarray) and values.dtype != object):
             made[name] = np.asarray(values)  # if nobody knows it, that is said later
             continue
+        if not isinstance(values, Iterable) or isinstance(values, str | bytes):
+            raise DsmsError(f"push into {stream!r}: column {name!r} is {values!r}; a value for each row is wanted")
         listed = values.tolist() if isinstance(values, np.ndarray) else list(values)
         nulls = [value is None for value in listed]
         if any(nulls):

@@ -249,6 +249,6 @@ def clock_of(setup: Setup, epoch: float | None, sleep: Callable[[float], object]
 
 
 def measured(table: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
-    """A plan's table for a live system: where costs are measured, policies go by that, unless told otherwise."""
-    run = {"statistics": "average", **table.get("run", {})} if setup.clock == "wall" else table.get("run", {})
-    return {**table, "run": run}
+    """A plan's table for a live system: unless it says otherwise, costs are measured and bad rows are put aside."""
+    live = {"on_error": "dead-letter", **({"statistics": "average"} if setup.clock == "wall" else {})}
+    return {**table, "run": {**live, **table.get("run", {})}}

@@ -133,7 +133,7 @@ class OnRay:
     def __init__(self, crew: Crew, table: dict[str, Any], folder: Path, policy: str = "fifo") -> None:
         self._crew, self._keys = crew, 0
         self._letters = folder / "plan.ray.dead.jsonl"
-        crew.begin("ray", table, str(folder), "", None, Setup(policy=policy), 0.0)
+        crew.begin("ray", table, str(folder), "", None, Setup(policy=policy))
         self._routes = crew.ask("routes")
 
     def push(self, stream: str, batch: Batch) -> None:

@@ -92,7 +92,7 @@ class System:
         self.outlet.answers = {"status": {"queries": []}}
         crews = {str(n): Crew(str(n), s, (f"host-{n}",)) for n, s in enumerate(self.schedulers)}
         everyone = Parts(crews, tuple(self.gateways), self.outlet)
-        self.deployment = Deployment("d", TABLE, "", "p.toml", Setup(domains=domains), everyone, 5.0)
+        self.deployment = Deployment("d", TABLE, "", "p.toml", Setup(domains=domains), everyone)
         self.deployment.begin({str(n): names for n, names in enumerate(shares)})
         self.begun, self.log[:] = list(self.log), []
 

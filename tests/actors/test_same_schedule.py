@@ -31,7 +31,7 @@ def test_a_scheduler_and_hosts_take_the_turns_that_dsms_sim_takes(crew, plans: P
     table = read_table(plan)
     table = {**table, "run": {**table.get("run", {}), "until": until}}
     setup = Setup(policy=policy, clock="virtual")
-    crew.begin("virtual", table, str(tmp_path), plan.name, None, setup, 0.0, str(actors))
+    crew.begin("virtual", table, str(tmp_path), plan.name, None, setup, str(actors))
     crew.ask("settle")
     stations = crew.ask("status")["stations"]
     crew.end()
