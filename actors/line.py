@@ -17,10 +17,11 @@ from multiprocessing import AuthenticationError
 from multiprocessing.connection import Client, Connection, Listener, answer_challenge, deliver_challenge, wait
 from typing import Any, NamedTuple
 
-from actors.grant import Grant, Output, Turn
+from actors.grant import Grant, Onward, Output, Turn
 from dsms.errors import OperatorError
 
 log = logging.getLogger("dsms")
+GONE = "a process is gone with the stations in it"
 HOME, PEER = "home", "peer"  # who has called
 
 
@@ -77,12 +78,18 @@ class Switchboard:
         try:
             answer = self._carry(*pickle.loads(data))
             if answer.onward is not None:
-                self._to(answer.onward.place).send((answer.onward.grant, answer.onward.outputs))
+                self._pass_on(answer.onward)
                 return
         except BaseException as error:  # user code may call sys.exit()
             answer = portable(error)
         if self._home is not None:
             self._home.send(answer)
+
+    def _pass_on(self, onward: Onward) -> None:
+        try:
+            self._to(onward.place).send((onward.grant, onward.outputs))
+        except OSError:
+            raise OperatorError(GONE) from None
 
     def _to(self, place: int) -> Connection[Any, Any]:
         if place not in self._lines:
@@ -105,7 +112,7 @@ class Lines:
             line: Any = wait(self._lines)[0]
             answer: Turn | Exception = line.recv()
         except (EOFError, OSError):
-            raise OperatorError("a process is gone with the stations in it") from None
+            raise OperatorError(GONE) from None
         if isinstance(answer, Exception):
             raise answer
         return answer

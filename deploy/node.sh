@@ -74,10 +74,18 @@ runs() {
 
 # Start a node in a session of its own: `node FOLDER ray-start-options...`; it is ended again if it does not come up.
 node() {
-  local folder=$1 pid
+  local folder=$1
   shift
   command -v "$ray" >/dev/null || fail "no ray command: pip install 'dsms[ray]', or DSMS_RAY=/path/to/ray"
   if runs "$folder"; then fail "$(basename "$folder") runs already (see $folder); end it with deploy/stop $(basename "$folder")"; fi
+  # On a busy machine Ray gives itself up after half a minute; the second time all that it reads is in memory.
+  attempt "$folder" "$@" || attempt "$folder" "$@" || fail "Ray did not start: see above"
+}
+
+# One try.
+attempt() {
+  local folder=$1 pid
+  shift
   rm -rf "$folder" && mkdir -p "$folder"
   local temp
   temp=$(mktemp -d /tmp/dsms-ray.XXXXXX) # short: the sockets in it have names of at most 107 characters
@@ -91,7 +99,7 @@ node() {
     if ! kill -0 "$pid" 2>/dev/null || ((SECONDS - since > patience)); then
       grep -v '^$' "$folder/log" | tail -n 5 >&2 || true
       end "$folder"
-      fail "Ray did not start within $((SECONDS - since)) s: see above"
+      return 1
     fi
     sleep 0.2
   done

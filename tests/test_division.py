@@ -67,12 +67,3 @@ def test_a_query_of_two_parts_holds_both_of_them_together():
 def test_a_query_that_is_not_there_is_refused():
     with pytest.raises(PlanError, match=r"no query 'x'; there are \['p'\]"):
         together(made(p=1.0), "x")
-
-
-def test_queries_that_only_share_the_order_of_a_stream_may_be_apart_but_move_together() -> None:
-    """Each domain puts a stream's rows in order for itself; what has been put in order already is in one place."""
-    bids = {"schema": {"price": "int64", "at": "timestamp"}, "timestamp": "at"}
-    queries = {f"q{n}": {"cql": f"SELECT price FROM bids WHERE price > {n}"} for n in range(3)}
-    plan = plan_from({"streams": {"bids": bids}, "queries": queries})
-    assert sorted(divided(plan, 3)) == [["q0"], ["q1"], ["q2"]]
-    assert together(plan, "q1") == ["q0", "q1", "q2"]

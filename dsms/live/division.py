@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from dsms.errors import PlanError, existing
-from dsms.operators.arrange import Arrange
 from dsms.operators.base import ROW_COST
 from dsms.plan import Plan, Station
 from dsms.statistics import Statistics
 
 
 def divided(plan: Plan, domains: int) -> list[list[str]]:
-    """The queries of each domain: groups that hang together, the dearest first, each to where there is least work.
-
-    Where queries have in common only that a stream's rows are put in order for them, each domain does that itself.
-    """
+    """The queries of each domain: groups that hang together, the dearest first, each to where there is least work."""
     spread: list[list[str]] = [[] for _ in range(domains)]
     work = [0.0] * domains
     cost = _costs(plan)
-    groups = [(sum(cost[name] for name in group), group) for group in _groups(plan, apart=True)]
+    groups = [(sum(cost[name] for name in group), group) for group in _groups(plan)]
     for wanted, group in sorted(groups, key=lambda entry: -entry[0]):  # equal ones as they stand in the plan
         least = work.index(min(work))
         spread[least] += group
@@ -34,13 +30,11 @@ def together(plan: Plan, query: str) -> list[str]:
     raise PlanError(f"no query {query!r}{existing(query, [q.name for q in plan.queries])}", file=plan.name)
 
 
-def _groups(plan: Plan, apart: bool = False) -> list[list[str]]:
-    """The queries that share stations or read each other, in plan order; `apart`: but for what any domain can have."""
+def _groups(plan: Plan) -> list[list[str]]:
+    """The queries that share stations or read each other, in plan order."""
     group = {query.name: {query.name} for query in plan.queries}
     for station in plan.stations:
-        shared = [
-            p for p in station.inputs if isinstance(p, Station) and not (apart and isinstance(p.operator, Arrange))
-        ]
+        shared = [producer for producer in station.inputs if isinstance(producer, Station)]
         names = {station.query.name, *(producer.query.name for producer in shared)}
         joined = set().union(*(group[name] for name in names))
         group.update(dict.fromkeys(joined, joined))

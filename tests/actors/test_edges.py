@@ -31,13 +31,19 @@ def parts() -> tuple[type, type]:
 
         def give(self, keys: list[str], first: int, out: Any) -> None:
             for place, key in enumerate(keys):
-                out.take.remote("q", first + place, self._goods.pop(key))
+                out.take.remote([("q", first + place, self._goods.pop(key))])
+
+        def there(self) -> bool:
+            return True
 
     class Scheduler:
         """Has every parcel given out at once."""
 
         def __init__(self, hosts: list[Any], out: Any) -> None:
             self._hosts, self._out, self._count = hosts, out, 0
+
+        def there(self) -> bool:
+            return True
 
         def arrived(self, parcels: list[Any]) -> int:
             import ray
