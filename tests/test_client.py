@@ -144,7 +144,7 @@ def test_nobody_there_is_said_at_once_and_a_gateway_that_goes_away_is_given_up()
     with running(PLAN) as (_, gateway, address):
         client = dsms.connect(address, patience=0.2)
         gateway.close()
-        with pytest.raises(DsmsError, match="for 0 s: Connect"):
+        with pytest.raises(DsmsError, match=r"for \d+ s: Connect"):
             next(client.subscribe("all"))
         with pytest.raises(DsmsError, match="no connection"):
             client.push("s", {"n": [1]})
