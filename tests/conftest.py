@@ -25,10 +25,3 @@ def ray_cluster():
     cluster.local(budgets=4)
     yield ray
     ray.shutdown()
-
-
-def pytest_collection_modifyitems(items):
-    """With xdist, a file's tests share what they set up, and all that need Ray share one: they go to one worker."""
-    for item in items:
-        group = "ray" if item.get_closest_marker("ray") else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
