@@ -8,10 +8,8 @@ from typing import Any
 
 import ray
 
-from actors.messages import GOODS, is_remote, send
+from actors.messages import GOODS, LARGE, is_remote, send
 from dsms.batch import Batch
-
-LARGE = 100_000  # bytes from which Ray keeps an argument in its object store
 
 Goods = dict[str, Batch]
 

@@ -13,7 +13,7 @@ import ray
 
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
 from actors.line import Address, Switchboard
-from actors.messages import GOODS, Result, actor, answered, pickled, send, unpickled
+from actors.messages import GOODS, LARGE, Result, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch
 from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
@@ -21,7 +21,6 @@ from dsms.goods import Goods
 from dsms.parcel import Parcel
 
 PATIENCE = 30.0  # seconds that goods may take to come after the grant that is about them
-LARGE = 100_000  # bytes from which a batch for several hosts goes once through the object store
 BULK = 1024 * 1024  # bytes of results that wait for others of their turn, so that one call takes them all
 Dues = Mapping[tuple[str, int], int]  # by queue: the batches that its producer has put out
 Contents = dict[tuple[str, int], list[tuple[float, float]]]  # by queue: the tuples and bytes of each batch

@@ -12,8 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import pytest
-
-yaml = pytest.importorskip("yaml")
+import yaml
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
 SCRIPTS = ("head", "worker", "stop", "submit")
@@ -109,7 +108,6 @@ def test_kuberay_nodes_have_budgets_and_the_token_from_a_secret():
 
 
 def test_kuberay_asks_for_the_ray_that_is_installed():
-    pytest.importorskip("ray")
     cluster = next(iter(yaml.safe_load_all((DEPLOY / "kuberay.yaml").read_text())))
     assert cluster["spec"]["rayVersion"] == version("ray")
 
