@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests share what they set up
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup  # tests/conftest.py says which stay together
 
 .DEFAULT_GOAL := help
 .PHONY: help demo compare test quick fuzz lint types bench constraints clean
@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests shar
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
 
-demo: $(VENV)/ray  ## start a small Ray, push a bursty load, let one policy after the other decide, compare them
+demo: $(VENV)/live  ## start a small Ray, push a bursty load, let one policy after the other decide, compare them
 	@$(BIN)/dsms demo
 
 compare: $(VENV)/core  ## run a bursty plan in virtual time under a dozen policies and compare them
@@ -19,8 +19,8 @@ compare: $(VENV)/core  ## run a bursty plan in virtual time under a dozen polici
 test: $(VENV)/all lint types  ## the whole suite, lint and types first
 	$(PYTEST) tests
 
-quick: $(VENV)/all  ## the fast part of the suite: no Ray
-	$(PYTEST) tests -m "not ray"
+quick: $(VENV)/all  ## the fast part of the suite: no Ray, no Spark
+	$(PYTEST) tests -m "not ray and not spark"
 
 fuzz: $(VENV)/all  ## the property tests on many more plans (EXAMPLES=200)
 	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py tests/test_cuts.py -o timeout=0
@@ -43,9 +43,9 @@ clean:  ## remove the environment and what tools left
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
-RAY := ".[ray]"
-ALL := ".[ray,plot,dev]"
-BENCH := ".[ray,plot,dev,bench]"
+LIVE := ".[ray,spark,plot]"
+ALL := ".[ray,spark,plot,dev]"
+BENCH := ".[ray,spark,plot,dev,bench]"
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
 	|| $(BIN)/python -m pip install --quiet -c constraints.txt -e $(1)
 
@@ -60,15 +60,15 @@ $(VENV)/core: pyproject.toml constraints.txt $(VENV)/bin/uv
 	@$(call INSTALL,.)
 	@touch $@
 
-$(VENV)/ray: pyproject.toml constraints.txt $(VENV)/bin/uv
-	@echo "installing dsms with Ray ..."
-	@$(call INSTALL,$(RAY))
+$(VENV)/live: pyproject.toml constraints.txt $(VENV)/bin/uv
+	@echo "installing dsms with Ray and Spark ..."
+	@$(call INSTALL,$(LIVE))
 	@touch $@ $(VENV)/core
 
 $(VENV)/all: pyproject.toml constraints.txt $(VENV)/bin/uv
-	@echo "installing dsms with Ray and the tools for tests ..."
+	@echo "installing dsms with Ray, Spark and the tools for tests ..."
 	@$(call INSTALL,$(ALL))
-	@touch $@ $(VENV)/core $(VENV)/ray
+	@touch $@ $(VENV)/core $(VENV)/live
 
 $(VENV)/bench: $(VENV)/all
 	@echo "installing the peers that benchmarks run beside ..."

