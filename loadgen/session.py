@@ -41,4 +41,6 @@ def session(master: str | None = None, name: str = "dsms") -> SparkSession:
     os.environ.setdefault("SPARK_CONF_DIR", str(CONF))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     builder = SparkSession.builder.master(master or LOCAL).appName(name)
-    return builder.config(map=SETTINGS).getOrCreate()
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

@@ -39,7 +39,7 @@ def spark():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """A file's tests stay on one worker, as they share what they set up; all of Spark's do, as they share the session."""
+    """A file's tests stay on one worker, as they share what they set up; all of Spark's do: they share the session."""
     for item in items:
         spark = item.get_closest_marker("spark") is not None
         item.add_marker(pytest.mark.xdist_group("spark" if spark else item.nodeid.partition("::")[0]))
