@@ -124,7 +124,7 @@ class Connection(asyncio.Protocol):
                 self._desk.rejected += 1
                 self.drop(message.reason)
             case WireError():
-                self.refuse(message.reason, message.sequence)
+                self._unread(message)
             case Hello():
                 self._desk.greeted(self, message.producer)
             case Data():
@@ -147,12 +147,24 @@ class Connection(asyncio.Protocol):
             self.acknowledge(again=True)
             return
         self._unclaimed = 0
+        self._acknowledged = min(self._acknowledged, producer.safe)  # it may be one that was refused before
         desk = self._desk  # it may be another connection that hears of it
 
         def done(reason: str | None) -> None:
             desk.settled(producer, sequence, reason)
 
         desk.intake.take(message.stream, message.batch, done)
+
+    def _unread(self, error: WireError) -> None:
+        """A frame that cannot be read: whose number is known is refused under it, whoever asks for it later."""
+        producer, sequence = self._producer, error.sequence
+        if producer is None or sequence is None:
+            self.refuse(error.reason, sequence)
+        elif producer.take(sequence, self._unclaimed):
+            self._unclaimed = 0
+            self._desk.settled(producer, sequence, error.reason)
+        else:
+            self.acknowledge(again=True)
 
     def refuse(self, reason: str, sequence: int | None = None) -> None:
         """A frame is not taken; the connection goes on."""
@@ -167,7 +179,10 @@ class Connection(asyncio.Protocol):
         self._due = False
         if self._producer is None or (not self._welcome and self._producer.waiting):
             return  # one who comes again is told where it stands when what it sent before is safe
-        self._welcome = True
+        if not self._welcome:
+            self._welcome = True
+            for sequence, reason in self._producer.refused.items():  # not among what the number says is safe
+                self.send(Error(reason, sequence))
         if self._acknowledged != self._producer.safe:
             self._acknowledged = self._producer.safe
             self.send(Ack(self._producer.name, self._producer.safe))

@@ -55,7 +55,7 @@ class Desk:
 
     def settled(self, producer: Producer, sequence: int, reason: str | None) -> None:
         """A frame is admitted by all who read its stream, or refused; whoever speaks for the producer now is told."""
-        producer.done(sequence)
+        producer.done(sequence, reason)
         connection = self._current.get(producer.name)
         if connection is None:
             self.rejected += reason is not None

@@ -183,6 +183,43 @@ def test_a_refused_push_is_raised_once_by_the_next_call_and_names_it() -> None:
         assert domain.records("a") == [{"n": 2}]
 
 
+def test_pushes_under_numbers_of_their_own_are_taken_once_by_whomever_they_are_sent() -> None:
+    with running(PLAN) as (domain, _, address):
+        for _ in range(2):  # the second does all over again what the first has done, and one push more
+            with dsms.connect(address, producer="p") as client:
+                for number in (10, 20, 21):
+                    assert client.push("s", {"n": [number]}, number=number) == number
+        with dsms.connect(address, producer="p") as client:
+            client.push("s", {"n": [21]}, number=21)
+            client.push("s", {"n": [30]}, number=30)
+        assert domain.records("all") == [{"n": n} for n in (10, 20, 21, 30)]
+
+
+def test_what_was_refused_is_no_push_that_was_taken_for_who_sends_it_again() -> None:
+    plan = plan_of({"s": {"n": "int64"}, "t": {"n": "int64"}}, a="SELECT n FROM s", b="SELECT n FROM t")
+
+    def pushed(client: Client) -> None:
+        with client:
+            gateway.serve(routes_of(known, domain))  # the client knows of t
+            for stream, number in (("s", 6), ("t", 7), ("s", 8)):
+                client.push(stream, {"n": [number]}, number=number)
+
+    with running(plan) as (domain, gateway, address):
+        known = PLAN
+        with pytest.raises(RefusedError, match="push 7"):
+            pushed(dsms.connect(address, producer="p"))
+        known = plan
+        gateway.serve(routes_of(plan, domain))
+        pushed(dsms.connect(address, producer="p"))
+        assert (domain.records("a"), domain.records("b")) == ([{"n": 6}, {"n": 8}], [{"n": 7}])
+
+
+def test_one_number_is_one_frame() -> None:
+    said = pytest.raises(DsmsError, match="push 1 into 's': 2 frames are needed for one number")
+    with running(PLAN) as (_, _, address), dsms.connect(address) as client, said:
+        client.push("s", {"n": np.zeros(2**20 + 1, np.int64)}, number=1)
+
+
 def test_a_push_waits_while_too_much_is_not_acknowledged() -> None:
     with running(PLAN) as (domain, _, address), dsms.connect(address) as client:
         domain.gate.clear()

@@ -69,6 +69,20 @@ def test_a_bad_frame_is_refused_with_its_number_and_the_next_is_taken() -> None:
     assert found[0].sequence == 7
 
 
+def test_a_refused_frame_may_come_again_and_until_it_is_done_nothing_after_it_is_safe() -> None:
+    producer = Producer("p")
+    assert [producer.take(number, 1) for number in (1, 2, 3)] == [True] * 3
+    for number, reason in ((1, None), (2, "no room"), (3, None)):
+        producer.done(number, reason)
+    assert (producer.safe, producer.refused) == (3, {2: "no room"})
+    assert [producer.take(number, 1) for number in (4, 2, 2, 3)] == [True, True, False, False]
+    assert (producer.safe, producer.refused) == (1, {})
+    producer.done(4)
+    assert producer.safe == 1
+    producer.done(2)
+    assert (producer.safe, producer.taken, producer.waiting) == (4, 4, 0)
+
+
 def test_a_frame_is_taken_once_and_safe_when_all_before_it_are() -> None:
     producer = Producer("p")
     assert [producer.take(number, 1) for number in (1, 2, 2, 1, 5, 4)] == [True, True, False, False, True, False]

@@ -67,7 +67,9 @@ class Client:
         self._closing = threading.Event()
         self._sending = threading.RLock()  # held while frames are written, and while a new connection is set up
         try:
-            self._link, last = self._greeted(timeout)
+            self._link, last, self._lost = self._greeted(
+                timeout
+            )  # lost: refused under our name before, may be sent again
         except (OSError, DsmsError) as error:
             raise DsmsError(f"cannot connect to {self._where}: {_said(error)}") from None
         self._window.begin(last)
@@ -84,17 +86,22 @@ class Client:
         """The queries whose columns are known."""
         return dict(self._queries)
 
-    def push(self, stream: str, rows: Rows, arrived: Any = None) -> int:
+    def push(self, stream: str, rows: Rows, arrived: Any = None, number: int | None = None) -> int:
         """Send rows: a batch, columns by name, or a list of dicts; `arrived`: when each was due, in epoch seconds.
 
         Answers the number of this push, or of its last part if it was cut. Waits while too much is not acknowledged.
+        With a `number` of one's own, for who may have to send the same again: nothing is sent if that one is taken.
         """
         schema = self._schema(stream)
-        for piece in pieces(batch_from(rows, schema, stream, arrived), schema):
+        cut = list(pieces(batch_from(rows, schema, stream, arrived), schema))
+        if number is not None and len(cut) > 1:
+            raise DsmsError(f"push {number} into {stream!r}: {len(cut)} frames are needed for one number")
+        for piece in cut:
             self._window.wait_for_room()
             self._check()
-            self._push(stream, piece, schema)
-        return self._window.last
+            if number is None or number > self._window.last or self._lost.pop(number, None) is not None:
+                self._push(stream, piece, schema, number)
+        return self._window.last if number is None else number
 
     def advance(self, stream: str, upto: int) -> None:
         """Promise that no row with a lower timestamp follows on a stream."""
@@ -182,10 +189,10 @@ class Client:
             complaint, self._complaint = self._complaint, None
             raise DsmsError(complaint)
 
-    def _push(self, stream: str, batch: Batch, schema: Schema) -> None:
+    def _push(self, stream: str, batch: Batch, schema: Schema, number: int | None = None) -> None:
         with self._sending:
-            frame = self._window.add(lambda number: b"".join(encoded(Data(stream, number, batch, schema))))
-            self._write(frame)
+            made = self._window.add(lambda n: b"".join(encoded(Data(stream, n, batch, schema))), number)
+            self._write(made)
 
     def _say(self, message: Message) -> None:
         self._write(b"".join(encoded(message)))
@@ -250,8 +257,7 @@ class Client:
                     batch = message.batch
                     wish.give(Received(batch.columns, batch.rows, batch.ts, sign=batch.sign, number=message.sequence))
             case Error(sequence=int(sequence)):
-                self._refused[sequence] = message.reason
-                self._window.drop(sequence)
+                self._refuse(sequence, message.reason)
             case Error(query=str(query)):
                 if (wish := self._subscriptions.pop(query, None)) is not None:
                     wish.fail(DsmsError(message.reason))
@@ -259,15 +265,20 @@ class Client:
                 self._streams.update(message.streams)
                 self._queries.update(message.queries)
 
-    def _greeted(self, timeout: float) -> tuple[Link, int]:
+    def _refuse(self, sequence: int, reason: str) -> None:
+        """A frame was not taken; one that is no longer under way has been told of before."""
+        if self._window.drop(sequence):
+            self._refused[sequence] = reason
+
+    def _greeted(self, timeout: float) -> tuple[Link, int, dict[int, str]]:
         link = Link(*self._address, timeout)
         try:
-            schemas, last = link.greet(self.producer, self._token)
+            schemas, last, refused = link.greet(self.producer, self._token)
         except BaseException:
             link.close()
             raise
         self._heard(schemas)
-        return link, last
+        return link, last, refused
 
     def _again(self) -> None:
         """Connect anew, however often it takes, and go on where the other side stands."""
@@ -278,7 +289,7 @@ class Client:
                 return
             self._attempts += 1
             try:
-                link, last = self._greeted(self._timeout)
+                link, last, refused = self._greeted(self._timeout)
                 if self._closing.is_set():
                     link.close()
                     return
@@ -286,6 +297,8 @@ class Client:
             except OSError as error:
                 self._give_up(_said(error))
         self._give_up("it breaks as soon as it is there")
+        for sequence, reason in refused.items():
+            self._refuse(sequence, reason)
         self._resume(link, last)
 
     def _give_up(self, reason: str) -> None:

@@ -30,14 +30,17 @@ class Link:
             self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
         self._decoder = Decoder(learns=True)
 
-    def greet(self, producer: str, token: str) -> tuple[Schemas, int]:
-        """Say who we are; answers the columns of streams and queries, and the last of our frames known there."""
+    def greet(self, producer: str, token: str) -> tuple[Schemas, int, dict[int, str]]:
+        """Say who we are; answers the columns of streams and queries, the last of our frames known, those refused."""
+        refused: dict[int, str] = {}
         self.send(Hello(producer, token))
         for message in self.messages():
             if isinstance(message, Ack):
                 self._socket.settimeout(None)
-                return Schemas(dict(self._decoder.streams), dict(self._decoder.queries)), message.sequence
-            if isinstance(message, Error):
+                return Schemas(dict(self._decoder.streams), dict(self._decoder.queries)), message.sequence, refused
+            if isinstance(message, Error) and message.sequence is not None:
+                refused[message.sequence] = message.reason
+            elif isinstance(message, Error):
                 raise RejectedError(message.reason)
         raise ConnectionError("the connection was closed before it was answered")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections.abc import Callable
 
@@ -31,29 +30,32 @@ class Window:
         self._last = max(self._last, sequence)
         return self.acknowledge(sequence)
 
-    def add(self, made: Callable[[int], bytes]) -> bytes:
-        """The next frame, made with its sequence."""
+    def add(self, made: Callable[[int], bytes], number: int | None = None) -> bytes:
+        """The next frame, made with its sequence: one more than the last, unless it is given."""
         with self._changed:
-            frame = made(self._last + 1)  # the number is used only if the frame can be made
-            self._last += 1
-            self._frames[self._last] = frame
+            number = self._last + 1 if number is None else number
+            frame = made(number)  # the number is used only if the frame can be made
+            self._last = max(self._last, number)
+            self._frames[number] = frame
             self._bytes += len(frame)
         return frame
 
     def acknowledge(self, sequence: int) -> bool:
         """All up to this one are safe; answers whether any was not before."""
         with self._changed:
-            known = list(itertools.takewhile(lambda each: each <= sequence, self._frames))
+            known = [each for each in self._frames if each <= sequence]
             for each in known:
                 self._bytes -= len(self._frames.pop(each))
             self._changed.notify_all()
         return bool(known)
 
-    def drop(self, sequence: int) -> None:
-        """This one is refused: it is not sent again."""
+    def drop(self, sequence: int) -> bool:
+        """This one is refused, and not sent again; answers whether it was under way."""
         with self._changed:
-            self._bytes -= len(self._frames.pop(sequence, b""))
+            frame = self._frames.pop(sequence, None)
+            self._bytes -= len(frame or b"")
             self._changed.notify_all()
+        return frame is not None
 
     def fail(self, error: DsmsError) -> None:
         """Nothing more will be acknowledged."""

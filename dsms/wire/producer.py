@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 FRAMES = 256
+REFUSED = 1024  # frames that are remembered as refused
 BYTES = 64 * 1024 * 1024
 
 
@@ -13,6 +14,7 @@ class Producer:
         self.name = name
         self.taken = 0  # the last sequence that was taken in
         self.safe = 0  # up to here all are done
+        self.refused: dict[int, str] = {}  # by sequence, with the reason: each may be sent again under its number
         self._most, self._size = frames, size
         self._bytes = 0
         self._waiting: dict[int, tuple[int, bool]] = {}  # by sequence, in order: bytes, and whether it is done
@@ -33,17 +35,24 @@ class Producer:
         return self._bytes <= self._size // 2 and len(self._waiting) <= self._most // 2
 
     def take(self, sequence: int, size: int) -> bool:
-        """Whether this frame is new; if so it is now on its way."""
-        if sequence <= self.taken:
+        """Whether this frame is new, or was refused before; if so it is now on its way."""
+        if sequence <= self.taken and self.refused.pop(sequence, None) is None:
             return False
-        self.taken = sequence
         self._waiting[sequence] = (size, False)
+        if sequence < self.taken:
+            self._waiting = dict(sorted(self._waiting.items()))
+            self.safe = min(self.safe, sequence - 1)
+        self.taken = max(self.taken, sequence)
         self._bytes += size
         return True
 
-    def done(self, sequence: int) -> None:
-        """The frame has come to where it should, or is refused for good."""
+    def done(self, sequence: int, refused: str | None = None) -> None:
+        """The frame has come to where it should, or is refused, for this reason."""
         self._waiting[sequence] = (self._waiting[sequence][0], True)
+        if refused is not None:
+            self.refused[sequence] = refused
+            if len(self.refused) > REFUSED:
+                del self.refused[next(iter(self.refused))]
         while self._waiting:
             first = next(iter(self._waiting))
             size, done = self._waiting[first]
@@ -51,4 +60,6 @@ class Producer:
                 break
             del self._waiting[first]
             self._bytes -= size
-            self.safe = first
+            self.safe = max(self.safe, first)
+        if not self._waiting:  # one that came again may have had a lower number than what was safe before
+            self.safe = self.taken
