@@ -1,1 +1,15 @@
-"""The bursty load for a running system, generated with Spark."""
+"""The data pipeline on Spark: bursty load, rows into a live system, traces, and the analysis of runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def register(spark: SparkSession) -> None:
+    """Let a session know the formats `dsms` (rows into a live system) and `dsms_load` (generated rows)."""
+    from loadgen.sink import Sink
+
+    spark.dataSource.register(Sink)

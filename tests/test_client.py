@@ -16,7 +16,7 @@ import dsms
 from actors.outlet import Outlet
 from dsms import Batch, DsmsError
 from dsms.cli import main
-from dsms.client import RefusedError, Subscription
+from dsms.client import Client, RefusedError, Subscription
 from dsms.client.rows import batch_from
 from dsms.client.subscription import Received
 from dsms.schema import Schema

@@ -1,0 +1,227 @@
+"""What Spark writes, pushed into a live system: `df.writeStream.format("dsms")`, `df.write.format("dsms")`.
+
+A task ends when all its frames are acknowledged, and only then does Spark take the micro-batch for done. One that is
+done again, because it failed or Spark was started anew from its checkpoint, sends the same frames under the same
+producer and numbers, and the gateway takes each of them once.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import uuid
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    DataSourceWriter,
+    WriterCommitMessage,
+)
+from pyspark.sql.types import StructType
+
+from dsms.client import Client, connect
+from dsms.clock import epoch
+from dsms.errors import DsmsError, existing
+from dsms.wire.pieces import pieces
+from loadgen.options import Options
+from loadgen.pace import GRAIN, Delivery, Frame, frames, paced
+from loadgen.rows import DUE, STREAM, batches, check
+
+FORMAT = "dsms"
+OPTIONS = ("address", "stream", "due", "pace", "grain", "rows", "producer", "tokenfile", "journal", "end", "timeout")
+ROWS = 50_000  # of a frame, where rows are not paced
+TIMEOUT = 60.0  # seconds for the last frames to be acknowledged
+FRAMES = 32  # bits of a frame's number inside its micro-batch
+QUERY, MICRO_BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  # what Spark tells every task
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where rows go and how: all that a task has to know."""
+
+    addresses: tuple[str, ...]
+    stream: str | None
+    due: str | None
+    pace: bool
+    grain: float
+    rows: int
+    producer: str
+    token_file: str | None
+    timeout: float
+
+    def client(self, place: int = 0, producer: str | None = None) -> Client:
+        """A connection; a task always goes to the same gateway, which knows what it has sent before."""
+        token = None if self.token_file is None else Path(self.token_file).read_text(encoding="utf-8").strip()
+        return connect(self.addresses[place % len(self.addresses)] or None, token=token, producer=producer)
+
+
+@dataclass
+class Done(WriterCommitMessage):
+    """What a task has delivered."""
+
+    partition: int
+    delivery: Delivery
+
+
+def target_of(options: Options, schema: StructType, producer: str) -> Target:
+    """The target that options describe, checked against what the system takes; asked where Spark is driven from."""
+    columns = {field.name: field.dataType.simpleString() for field in schema.fields}
+    stream, due = options.text("stream"), options.text("due", DUE if DUE in columns else None)
+    if stream is None and STREAM not in columns:
+        raise DsmsError(f"{FORMAT}: neither an option 'stream' nor a column {STREAM!r} says whose rows they are")
+    if due is not None and due not in columns:
+        raise DsmsError(f"{FORMAT}: option 'due' is {due!r}: no such column{existing(due, columns)}")
+    if (pace := options.truth("pace")) and due is None:
+        raise DsmsError(f"{FORMAT}: rows can be paced only where a column says when they are due: option 'due'")
+    target = Target(
+        tuple(options.names("address")) or ("",),
+        stream,
+        due,
+        pace,
+        options.number("grain", GRAIN),
+        options.whole("rows", ROWS),
+        options.text("producer") or producer,
+        options.text("tokenfile"),
+        options.number("timeout", TIMEOUT),
+    )
+    with target.client() as client:
+        if stream is not None and stream not in client.streams:
+            raise DsmsError(f"{FORMAT}: no stream {stream!r}{existing(stream, client.streams)}")
+        if stream is not None:
+            own = () if due is None or due in client.streams[stream] else (due,)
+            check(columns, client.streams[stream], stream, own)
+    return target
+
+
+def written(target: Target, rows: Iterator[pa.RecordBatch], producer: str, micro_batch: int) -> Done:
+    """One task's part: everything sent and acknowledged."""
+    partition = _task().partitionId()
+    numbers = iter(range((micro_batch + 1 << FRAMES) + 1, micro_batch + 2 << FRAMES))
+    with target.client(partition, f"{producer}.{partition}") as client:
+        schemas = client.streams
+
+        def send(frame: Frame) -> None:
+            for piece in pieces(frame.rows, schemas[frame.stream]):
+                client.push(frame.stream, piece, number=next(numbers))
+
+        def parts(whole: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, Any]]:
+            return (part for each in whole for part in batches(each, schemas, target.stream, target.due))
+
+        if target.pace:  # all of it is made before any of it is due: a burst must not wait for Spark
+            schedule = iter(frames(parts(_joined(rows)), target.grain))
+        else:
+            schedule = (Frame(epoch(), *part) for part in parts(recut(rows, target.rows)))
+        delivery = paced(schedule, send, epoch, threading.Event().wait)
+        client.flush(target.timeout)
+    return Done(partition, delivery)
+
+
+def recut(parts: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """The same rows, so many at a time: frames must not depend on how Spark happens to cut them."""
+    held: list[pa.RecordBatch] = []
+    count = 0
+    for part in parts:
+        held.append(part)
+        count += part.num_rows
+        while count >= rows:
+            whole = _whole(held)
+            yield whole.slice(0, rows)
+            count -= rows
+            held = [whole.slice(rows)] if count else []
+    if count:
+        yield _whole(held)
+
+
+def _joined(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    held = [part for part in parts if part.num_rows]
+    if held:
+        yield _whole(held)
+
+
+def _whole(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+
+def _task() -> TaskContext:
+    task = TaskContext.get()
+    assert task is not None, "rows are written by Spark's tasks"
+    return task
+
+
+class Sink(DataSource):
+    """The format `dsms`."""
+
+    @classmethod
+    def name(cls) -> str:
+        return FORMAT
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        return BatchWriter(self._options(), schema)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+        return StreamWriter(self._options(), schema)
+
+    def _options(self) -> Options:
+        return Options(FORMAT, dict(self.options.items()), OPTIONS)
+
+
+class BatchWriter(DataSourceArrowWriter):
+    """All rows of a data frame, once each, however often a task is tried."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        self._target = target_of(options, schema, uuid.uuid4().hex)
+        self._end, self._journal = options.truth("end"), options.text("journal")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        return written(self._target, iterator, self._target.producer, 0)
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        journal(self._journal, 0, messages)
+        if self._end:
+            with self._target.client() as client:
+                for stream in [self._target.stream] if self._target.stream else client.streams:
+                    client.end(stream)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """What was sent is in: another attempt under the same producer would go on from there."""
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    """The rows of every micro-batch, once each, also over restarts from a checkpoint."""
+
+    def __init__(self, options: Options, schema: StructType) -> None:
+        if options.truth("end"):
+            raise DsmsError(f"{FORMAT}: a stream's end is not Spark's to say: 'end' is for `df.write`")
+        self._target, self._journal = target_of(options, schema, ""), options.text("journal")
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
+        task = _task()
+        query, micro_batch = task.getLocalProperty(QUERY), task.getLocalProperty(MICRO_BATCH)
+        if query is None or micro_batch is None:
+            raise DsmsError(f"{FORMAT}: Spark does not say which query and micro-batch this is; PySpark 4 is wanted")
+        return written(self._target, iterator, self._target.producer or query, int(micro_batch))
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        journal(self._journal, batchId, messages)
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        """What was sent is in, and will not be taken again when the micro-batch is tried again."""
+
+
+def journal(path: str | None, micro_batch: int, messages: list[WriterCommitMessage | None]) -> None:
+    """A line for a micro-batch that is done: for whoever drives the load, in another process than this."""
+    if path is None:
+        return
+    whole = Delivery()
+    for message in messages:
+        if isinstance(message, Done):
+            whole.add(message.delivery)
+    with Path(path).open("a", encoding="utf-8") as file:
+        file.write(json.dumps({"batch": micro_batch, **asdict(whole)}) + "\n")
