@@ -1,4 +1,4 @@
-"""See it work: a small Ray, four queries, a bursty load, and one policy after the other in charge; about a minute.
+"""See it work: a small Ray, four queries, a bursty load from Spark, and one policy after the other in charge.
 
 Every policy gets the same rows at the same instants, and begins with empty queues: before the next one takes over,
 no rows come until all that is held is worked off, which counts. Ctrl-C ends it at any time and leaves nothing behind.
@@ -7,31 +7,36 @@ no rows come until all that is held is worked off, which counts. Ctrl-C ends it 
 from __future__ import annotations
 
 import argparse
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-import dsms
+from actors import demo
 from actors.cli import grids
 from actors.cli.asking import SLOW, System, log, part
+from actors.cli.leaving import leaving
 from actors.cli.spectator import spectator
-from actors.cli.stopping import leaving, stoppable, undisturbed
-from actors.demo import load
 from dsms.cli.arguments import positive
+from dsms.cli.stopping import stoppable, undisturbed
 from dsms.cli.tables import percent, seconds, show, table
 from dsms.cli.telling import progress
-from dsms.clock import stopwatch
+from dsms.clock import epoch, stopwatch
 from dsms.errors import FailedError
 from dsms.live.setup import Setup
 from dsms.planfile import read_table
 
 NAME = "demo"
-PLAN = Path(load.__file__).with_name("plan.toml")
+PLAN = Path(demo.__file__).with_name("plan.toml")
 POLICIES = ("fifo", "chain", "fas-mcq", "adaptive")
 SECONDS = 12.0
+GRAIN = 0.1  # seconds of rows that go together: a turn has enough to do to be worth its messages
 DRAIN = 60.0  # seconds in which the queues must be worked off when nothing comes
 GLANCE = 0.1  # between two looks at them
 DOWN = 15.0
+SOON = 0.1  # seconds before the first row of a load: who is to decide on it is put in charge
+TURN = "its turn"
 CONFIG = {
     "worker_maximum_startup_concurrency": 8
 }  # with fewer Ray warns, across the view, of as many actors as there are
@@ -46,10 +51,9 @@ def options(parser: argparse.ArgumentParser) -> None:
 
 def run(given: argparse.Namespace) -> int:
     plan = read_table(PLAN)
-    rows = load.pushes(plan["streams"], given.seconds)
     cluster = part("cluster")
     with stoppable(), leaving(cluster):
-        found = _phases(cluster, deployable(plan), rows)
+        found = _phases(cluster, deployable(plan), given.seconds)
     show(comparison(found, given.seconds))
     return 0
 
@@ -79,21 +83,40 @@ def comparison(found: list[dict[str, Any]], length: float) -> Any:
     return made
 
 
-def _phases(cluster: Any, plan: dict[str, Any], rows: list[load.Push]) -> list[dict[str, Any]]:
+def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str, Any]]:
     """All from the beginning to the end, as the system's status tells of it."""
-    with progress() as tell:
-        tell("starting Ray")
-        cluster.local(_system_config=CONFIG)
-        setup = Setup.read(plan["live"])
-        handle = part("deployment").up(plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell)
-        running = System(NAME, handle)
-    door = running.ask("status", timeout=SLOW)["gateways"][0]["address"]
-    never = Event()
-    with spectator(running), dsms.connect(door) as client:
-        for policy in POLICIES:
-            running.ask("swap", policy, "its turn")
-            load.played(client, rows, never.wait)
-            _drain(running, never)
+    from loadgen.drive import Drive, Way  # these load Spark
+    from loadgen.load import Recipe
+    from loadgen.session import session
+
+    never, recipe = Event(), Recipe.of(PLAN, duration=length)
+    with ExitStack() as stack:
+        with progress() as tell:
+            spark = ThreadPoolExecutor(1).submit(session)  # which takes a while, most of it on Java
+            stack.callback(lambda: spark.result().stop())
+            tell("starting Ray")
+            cluster.local(_system_config=CONFIG)
+            setup = Setup.read(plan["live"])
+            handle = part("deployment").up(plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell)
+            running = System(NAME, handle)
+            door = running.ask("status", timeout=SLOW)["gateways"][0]["address"]
+            tell("starting Spark")
+            way = Way(door, grain=GRAIN)
+            Drive(spark.result(), recipe, way).warm()
+        with spectator(running):
+            for policy in POLICIES:
+                with Drive(spark.result(), recipe, way) as drive:
+                    begin = drive.start()
+                    never.wait(begin - SOON - epoch())
+                    running.ask("swap", policy, TURN)
+                    drive.wait(lambda: never.wait(GLANCE))
+                _drain(running, never)
+                running.ask("swap", POLICIES[0], "until the next load begins")
+        return _told(running)
+
+
+def _told(running: System) -> list[dict[str, Any]]:
+    """What came of the phases; then the system is taken down."""
     domain = running.ask("status")["domains"][0]
     if domain["error"]:
         raise FailedError(domain["error"])
@@ -102,7 +125,7 @@ def _phases(cluster: Any, plan: dict[str, Any], rows: list[load.Push]) -> list[d
             running.ask("down", timeout=DOWN)
         except FailedError as error:  # what has been shown stands; Ray ends what is left
             log.warning("%s", error)
-    return list(domain["phases"][-len(POLICIES) :])
+    return [phase for phase in domain["phases"] if phase["reason"] == TURN]
 
 
 def _drain(running: System, never: Event) -> None:

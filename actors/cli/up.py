@@ -14,8 +14,9 @@ from threading import Event
 from typing import Any
 
 from actors.cli.asking import SLOW, System, common, log, part, settings
-from actors.cli.stopping import leaving, stoppable, undisturbed
+from actors.cli.leaving import leaving
 from dsms.cli.arguments import positive, several, whole
+from dsms.cli.stopping import stoppable, undisturbed
 from dsms.cli.telling import progress
 from dsms.errors import DsmsError, PlanError
 from dsms.live.setup import CLOCKS, Setup

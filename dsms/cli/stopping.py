@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from actors.cli.offspring import end, offspring
-
 
 @contextmanager
 def stoppable() -> Iterator[None]:
@@ -33,16 +31,3 @@ def undisturbed() -> Iterator[None]:
     finally:
         for number, before in kept.items():
             signal.signal(number, before)
-
-
-@contextmanager
-def leaving(cluster: Any) -> Iterator[None]:
-    """Leave the cluster afterwards; if it is one of our own, nothing of it stays, however far its start had come."""
-    before = offspring()
-    try:
-        yield
-    finally:
-        with undisturbed():
-            known = {pid: since for pid, since in offspring().items() if pid not in before}
-            cluster.disconnect()
-            end(before, known)

@@ -1,0 +1,162 @@
+"""A load on its way from Spark to a live system, open loop: rows go when they are due, whether it keeps up or not.
+
+Between two micro-batches Spark has its own work to do for some tenths of a second. So there are two queries, the lanes,
+with every other window of time each: while one pushes, the other makes what it will push next.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import loadgen
+from dsms.clock import epoch
+from dsms.errors import FailedError
+from loadgen import sink, source
+from loadgen.load import Recipe, load_of
+from loadgen.pace import GRAIN, Delivery
+from loadgen.rows import NUMBER
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LANES = 2
+WINDOW = 2.0  # seconds: longer than what Spark does between two micro-batches, on a busy machine too
+LEAD = 3.0  # seconds from starting the queries to the first row: they must be ready by then
+
+
+@dataclass(frozen=True)
+class Way:
+    """Where the rows of a load go, and in what pieces."""
+
+    address: str = ""  # or several, between commas; none: as `dsms.connect` finds it
+    window: float = WINDOW
+    grain: float = GRAIN
+    partitions: int = 1
+
+    def options(self) -> dict[str, Any]:
+        """For the sink."""
+        given = {"address": self.address, "pace": True, "grain": self.grain}
+        file = os.environ.get("DSMS_TOKEN_FILE")  # tasks may have other surroundings
+        return given if file is None else {**given, "tokenfile": file}
+
+
+class Drive:
+    """The queries of one load, and what they have delivered so far; to be closed."""
+
+    def __init__(self, spark: SparkSession, recipe: Recipe, way: Way, checkpoint: Path | None = None) -> None:
+        self._spark, self._recipe, self._way = spark, recipe, way
+        self.load = load_of(recipe)
+        self._temporary = tempfile.TemporaryDirectory(prefix="dsms-load-") if checkpoint is None else None
+        self._folder = Path(self._temporary.name) if checkpoint is None and self._temporary else Path(str(checkpoint))
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._queries: list[Any] = []
+        self._begun = 0.0
+        loadgen.register(spark)
+
+    def warm(self) -> None:
+        """Take the first window through everything but the last step: the first query of a session is slow."""
+        with tempfile.TemporaryDirectory(prefix="dsms-warm-") as folder:
+            rows = self._rows(lanes=1, begin=epoch() - self._way.window).where(f"{NUMBER} < 0")
+            query = self._written(rows, Path(folder))
+            try:
+                query.processAllAvailable()
+            finally:
+                query.stop()
+            self._check([query])
+
+    def start(self, begin: float | None = None) -> float:
+        """Begin, or go on where a checkpoint ends; answers from when on rows are due."""
+        noted = self._folder / "begin"  # a load that goes on began when it did: what is overdue by now is late
+        if noted.exists():
+            begin = float(noted.read_text(encoding="utf-8"))
+        else:
+            begin = epoch() + LEAD if begin is None else begin
+            noted.write_text(repr(begin), encoding="utf-8")
+        for lane in range(LANES):
+            rows = self._rows(lanes=LANES, lane=lane, ahead=(LANES + 1) * self._way.window, begin=begin)
+            self._queries.append(self._written(rows, self._folder / f"lane-{lane}"))
+        self._begun = begin
+        return begin
+
+    @property
+    def windows(self) -> float:
+        """How many there are in all."""
+        return math.ceil(self.load.end / self.load.speedup / self._way.window)
+
+    def delivered(self) -> tuple[int, Delivery]:
+        """How many windows are done, and what was delivered in them; also what was before a restart."""
+        done: dict[tuple[str, int], Delivery] = {}
+        for file in sorted(self._folder.glob("lane-*.jsonl")):
+            for line in file.read_text(encoding="utf-8").splitlines():
+                found = json.loads(line)
+                batch = found.pop("batch")
+                for key in ("due", "sent"):
+                    found[key] = Counter({int(second): rows for second, rows in found[key].items()})
+                done[file.name, batch] = Delivery(**found)
+        whole = Delivery()
+        for each in done.values():
+            whole.add(each)
+        return len(done), whole
+
+    def offered(self, start: float, stop: float) -> int:
+        """How many rows are due in a stretch of time by the calendar."""
+        speedup = self.load.speedup
+        return self.load.due(max(0.0, (start - self._begun) * speedup), max(0.0, (stop - self._begun) * speedup))
+
+    def check(self) -> None:
+        """Raise what a query has failed of."""
+        self._check(self._queries)
+
+    def wait(self, wait: Callable[[], object]) -> None:
+        """Until all is delivered, looking now and then."""
+        while self.delivered()[0] < self.windows:
+            self.check()
+            wait()
+
+    def stop(self) -> None:
+        """End the queries; what a task is just sending is sent again if the load goes on from the checkpoint."""
+        for query in self._queries:
+            query.stop()
+        self._queries = []
+
+    def __enter__(self) -> Drive:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _rows(self, **how: Any) -> Any:
+        window = self._way.window * self._recipe.speedup
+        pieces = {"window": window, "windows": 1, "partitions": self._way.partitions}
+        reader = self._spark.readStream.format(source.FORMAT)
+        return reader.options(**self._recipe.options(), **pieces, **how).load()
+
+    def _written(self, rows: Any, folder: Path) -> Any:
+        writer = rows.writeStream.format(sink.FORMAT).options(**self._way.options())
+        journal = folder.with_name(f"{folder.name}.jsonl")
+        return writer.option("journal", str(journal)).option("checkpointLocation", str(folder)).start()
+
+    def _check(self, queries: list[Any]) -> None:
+        for query in queries:
+            if (error := query.exception()) is not None:
+                raise FailedError(f"the load could not go on: {said(error)}")
+
+
+def said(error: Any) -> str:
+    """What one of our own parts said, if it was one of them; else the first line, before Java's call stack."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    ours = [line for line in lines if line.startswith(("dsms.errors.", "dsms.client.", "dsms.wire."))]
+    return ours[-1].partition(": ")[2] if ours else lines[0] if lines else type(error).__name__
