@@ -54,7 +54,7 @@ ERRORS: list[tuple[dict[str, object], str]] = [
     (
         {"kind": "poisson", "rat": 3},
         "rat: no such key for arrivals of kind 'poisson' (did you mean 'rate'?); "
-        "there are ['count', 'kind', 'rate', 'seed', 'start', 'until']",
+        "there are ['count', 'kind', 'rate', 'seed', 'start', 'until', 'utilisation']",
     ),
     ({"kind": "push", "until": 3}, "until: no such key for arrivals of kind 'push'; there are ['kind']"),
     ({"kind": "list", "at": [], "group": 3}, "group: no such key for arrivals of kind 'list'; there are ['at', "),
@@ -72,8 +72,40 @@ ERRORS: list[tuple[dict[str, object], str]] = [
     ({"kind": "poisson", "rate": 1, "count": True}, "count: True given; a whole number of 1 or more wanted"),
     ({"kind": "poisson", "rate": 1, "seed": 1.5}, "seed: 1.5 given; a whole number wanted"),
     ({"kind": "bursts", "rate": 1, "group": 0}, "group: 0 given; a whole number of 1 or more wanted"),
-    ({"kind": "constant"}, "rate: neither given; exactly one of 'every' and 'rate' wanted"),
-    ({"kind": "constant", "rate": 1, "every": 1}, "rate: both given; exactly one of 'every' and 'rate' wanted"),
+    ({"kind": "constant"}, "rate: none given; exactly one of ['rate', 'every', 'utilisation'] wanted"),
+    (
+        {"kind": "constant", "rate": 1, "every": 1},
+        "every: ['rate', 'every'] given; exactly one of ['rate', 'every', 'utilisation'] wanted",
+    ),
+    (
+        {"kind": "poisson", "rate": 1, "utilisation": 1},
+        "utilisation: ['rate', 'utilisation'] given; at most one of ['rate', 'utilisation'] wanted",
+    ),
+    (
+        {"kind": "poisson", "utilisation": 0.5},
+        "utilisation: what a tuple takes of the CPU is not known here: give a `rate`",
+    ),
+    ({"kind": "onoff", "rate": 1, "alpha": 2}, "alpha: 2 given; a finite number above 1 and below 2 wanted"),
+    ({"kind": "onoff", "rate": 1, "sources": 0}, "sources: 0 given; a whole number of 1 or more wanted"),
+    ({"kind": "diurnal", "rate": 1}, "period: missing; arrivals of kind 'diurnal' want it, given are ["),
+    (
+        {"kind": "diurnal", "rate": 1, "period": 9, "amplitude": 1.5},
+        "amplitude: 1.5 given; a number from 0 to 1 wanted",
+    ),
+    (
+        {"kind": "flash", "rate": 1, "at": -1, "peak": 2, "decay": 1},
+        "at: -1 given; a finite number from 0 wanted",
+    ),
+    (
+        {"kind": "flash", "rate": 1, "at": 1, "peak": 1, "decay": 1},
+        "peak: 1 given; a finite number above 1 wanted",
+    ),
+    (
+        {"kind": "flash", "rate": 1, "at": 1, "peak": 2, "rise": 3, "decay": 1, "every": 2},
+        "every: 2 given; a finite number above 3 wanted",
+    ),
+    ({"kind": "trace", "path": "no.csv"}, "path: no such file; looked for '"),
+    ({"kind": "trace", "path": "no.csv", "loop": 1}, "loop: 1 given; true or false wanted"),
     ({"kind": "constant", "every": -1}, "every: -1 given; a finite number above 0 wanted"),
     ({"kind": "pareto", "flows": 1, "packets": 1}, "shortest: missing; arrivals of kind 'pareto' want it, given are ["),
     (
@@ -134,6 +166,34 @@ def test_file_error_says_where_it_is(text: str | None, message: str, tmp_path: P
         read(kind="file", path="bad.csv", folder=tmp_path)
     assert caught.value.message.startswith(message.format(file=repr(str(file))))
     assert caught.value.place in ("path", "column")
+
+
+@pytest.mark.parametrize(
+    ("text", "table", "message"),
+    [
+        ("at\n1\n3\n2\n", {}, "{file}, row 3, column 'at': 2.0 given after 3.0; instants in ascending order wanted"),
+        ("at,x\n1,2\n,3\n", {}, "{file}, row 2: no instant in column 'at'"),
+        ("at\n1\nx\n", {}, "cannot read {file}: "),
+        ("time\n1\n", {}, "{file}: no column 'at' in its header; there are ['time']"),
+        ("at\n", {}, "{file} has no rows: there is nothing to replay"),
+        ("at\n4\n4\n", {"loop": True}, "{file} has a single instant: no rate, and no length to begin again after"),
+        ("at\n4\n", {"rate": 3}, "{file} has a single instant: no rate"),
+    ],
+)
+def test_trace_error_says_where_it_is(text: str, table: dict[str, object], message: str, tmp_path: Path) -> None:
+    file = tmp_path / "bad.csv"
+    file.write_text(text)
+    with pytest.raises(PlanError) as caught:
+        read(kind="trace", path="bad.csv", folder=tmp_path, **table)
+    assert caught.value.message.startswith(message.format(file=repr(str(file))))
+    assert caught.value.place == "path"
+
+
+def test_trace_whose_speed_is_given_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("at\n1\n2\n")
+    message = r"rate: \['speedup', 'rate'\] given; at most one of \['speedup', 'rate', 'utilisation'\] wanted"
+    with pytest.raises(PlanError, match=message):
+        read(kind="trace", path="t.csv", folder=tmp_path, speedup=2, rate=3)
 
 
 def test_folder_is_no_file(tmp_path: Path) -> None:

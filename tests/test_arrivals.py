@@ -9,12 +9,13 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import parquet
 
-from dsms import arrival_processes
-from dsms.arrivals import KINDS, Arrivals, arrivals_from
+from dsms.arrivals import KINDS, Arrivals, arrivals_from, flows, poisson
 
 TRACE = "at,cost,cost.o1,size,host\n0.5,1,2,40,a\n0.5,3,0,41,b\n\n7,5,6,42,c\n"
 
@@ -27,7 +28,13 @@ EXAMPLES: dict[str, dict[str, object]] = {
     "bursts": {"rate": 300, "group": 7},
     "pareto": {"flows": 150, "packets": 3.3, "shortest": 0.4},
     "piecewise": {"rates": [30, 0, 400], "every": 0.7},
+    "onoff": {"rate": 300, "sources": 7, "on": 0.3, "off": 0.5},
+    "diurnal": {"rate": 300, "period": 0.9, "amplitude": 1, "phase": 0.3},
+    "flash": {"rate": 150, "at": 0.4, "peak": 20, "rise": 0.1, "decay": 0.2, "every": 2.1},
+    "trace": {"path": "trace.csv", "rate": 100, "loop": True},
 }
+
+RANDOM = [kind for kind in EXAMPLES if "seed" in KINDS[kind].keys]
 
 
 def arrivals(kind: str, seed: int = 1, folder: Path = Path(), **keys: object) -> Arrivals:
@@ -152,6 +159,9 @@ def test_piecewise_at_random_takes_each_rate_as_often() -> None:
         ({"kind": "bursts", "rate": 5}, 0.02),
         ({"kind": "piecewise", "rates": [1, 10, 4]}, 0.02),
         ({"kind": "piecewise", "rates": [1, 10, 4], "order": "random", "every": 1}, 0.04),
+        ({"kind": "diurnal", "rate": 5, "period": 7, "amplitude": 1}, 0.02),
+        ({"kind": "flash", "rate": 3, "at": 2, "peak": 9, "rise": 1, "decay": 2, "every": 20}, 0.02),
+        ({"kind": "onoff", "rate": 5, "alpha": 1.8, "on": 0.2, "off": 0.3}, 0.05),
         ({"kind": "pareto", "flows": 2, "packets": 3, "shortest": 0.5, "alpha": 3}, 0.03),
         ({"kind": "pareto", "flows": 20, "packets": 3, "shortest": 0.01, "alpha": 2.5}, 0.03),
         ({"kind": "pareto", "flows": 20, "packets": 3, "shortest": 0.5}, 0.1),
@@ -186,13 +196,14 @@ def test_stream_is_the_same_however_it_is_split(kind: str, data: st.DataObject, 
     windows = list(itertools.pairwise(cuts))
     parts = {}
     for window in data.draw(st.permutations(windows)):
-        parts[window] = process.between(*window)
-        fresh = arrivals_from(table, seed=seed, folder=traces).between(*window)
-        assert np.array_equal(parts[window], fresh)
+        first, parts[window] = process.numbered(*window)
+        assert first == np.searchsorted(whole, window[0])
+        fresh = arrivals_from(table, seed=seed, folder=traces)
+        assert np.array_equal(parts[window], fresh.between(*window))
     assert np.array_equal(np.concatenate([parts[window] for window in windows]), whole)
 
 
-@pytest.mark.parametrize("kind", ["poisson", "bursts", "pareto", "piecewise"])
+@pytest.mark.parametrize("kind", RANDOM)
 def test_stream_is_the_same_across_many_blocks_in_any_order(kind: str) -> None:
     process, cuts = example(kind), np.linspace(0, 700, 41) ** 1.01
     windows = list(itertools.pairwise(cuts))
@@ -203,7 +214,7 @@ def test_stream_is_the_same_across_many_blocks_in_any_order(kind: str) -> None:
     assert np.array_equal(np.concatenate([parts[window] for window in windows]), whole)
 
 
-@pytest.mark.parametrize("kind", ["constant", "poisson", "bursts", "pareto", "piecewise"])
+@pytest.mark.parametrize("kind", ["constant", *RANDOM])
 @pytest.mark.parametrize("count", [1, 9, 15, 5003])
 def test_count_ends_the_stream_after_exactly_that_many(kind: str, count: int) -> None:
     endless = example(kind).between(0, 1000)
@@ -233,14 +244,14 @@ def test_until_ends_the_stream_before_that_instant() -> None:
     assert instants(arrivals("poisson", rate=10, until=3, start=3)) == []
 
 
-@pytest.mark.parametrize("kind", ["poisson", "bursts", "pareto", "piecewise"])
+@pytest.mark.parametrize("kind", RANDOM)
 def test_start_shifts_the_stream(kind: str) -> None:
     shifted = example(kind, start=100)
     assert instants(shifted, 0, 100) == []
     assert np.array_equal(shifted.between(100, 140), 100 + example(kind).between(0, 40))
 
 
-@pytest.mark.parametrize("kind", ["poisson", "bursts", "pareto", "piecewise"])
+@pytest.mark.parametrize("kind", RANDOM)
 def test_seed_decides_the_stream_and_a_seed_in_the_table_pins_it(kind: str) -> None:
     def stream(given: int, pinned: int | None = None) -> list[float]:
         own = {} if pinned is None else {"seed": pinned}
@@ -261,6 +272,57 @@ def test_process_can_be_sent_and_its_answers_are_the_readers_own(kind: str, trac
     assert np.array_equal(pickle.loads(pickle.dumps(process)).between(0, 20), before)
 
 
+@pytest.mark.parametrize("kind", EXAMPLES)
+@settings(max_examples=15, deadline=None, derandomize=True)
+@given(factor=st.floats(0.01, 100), cuts=st.lists(st.floats(0, 20), max_size=4), limit=st.sampled_from([2, 900, None]))
+def test_scaled_stream_has_the_same_tuples_sooner(
+    kind: str, factor: float, cuts: list[float], limit: int | None, traces: Path
+) -> None:
+    limits = {"count": limit, "start": 0.7, "until": 15.5} if limit and "count" in KINDS[kind].keys else {}
+    process = example(kind, traces, **limits)
+    whole, scaled = process.between(0, 20), process.scaled(factor)
+    assert scaled.rate == process.rate * factor
+    parts = [
+        scaled.numbered(a, b) for a, b in itertools.pairwise(sorted([0, *(c / factor for c in cuts), 20 / factor]))
+    ]
+    assert np.array_equal(np.concatenate([found for _, found in parts])[: len(whole)], whole / factor)
+    assert [first for first, _ in parts] == np.cumsum([0, *(len(found) for _, found in parts)])[:-1].tolist()
+    if math.isfinite(process.end):
+        assert np.array_equal(scaled.between(0, math.inf), process.between(0, math.inf) / factor)
+
+
+@pytest.mark.parametrize("factor", [0, -1, math.inf, math.nan])
+def test_scale_is_a_positive_number(factor: float) -> None:
+    with pytest.raises(ValueError, match=r"a factor of .*; a finite number above 0 wanted"):
+        arrivals("poisson", rate=1).scaled(factor)
+
+
+def test_number_beyond_the_end_is_how_many_there_were() -> None:
+    for process in (arrivals("poisson", rate=9, count=50), arrivals("constant", every=1, until=50)):
+        assert process.numbered(1e6, 1e7)[0] == process.numbered(1e6, 1e6)[0] == 50
+    assert arrivals("push").numbered(3, 4)[0] == 0
+
+
+def test_trace_begins_at_zero_and_goes_as_fast_as_it_is_told(traces: Path) -> None:
+    assert instants(arrivals("trace", path="trace.csv", folder=traces)) == [0, 0, 6.5]
+    assert instants(arrivals("trace", path="trace.csv", folder=traces, speedup=2, start=1)) == [1, 1, 4.25]
+    fast = arrivals("trace", path="trace.csv", folder=traces, rate=20, loop=True, count=7)
+    assert instants(fast) == pytest.approx([0, 0, 0.1, 0.15, 0.15, 0.25, 0.3])
+    assert len(arrivals("trace", path="trace.csv", folder=traces, rate=20, loop=True).between(0, 1000)) == 20_000
+    assert arrivals("trace", path="trace.csv", folder=traces, count=2).end == 5e-324
+
+
+def test_trace_is_read_from_parquet_and_from_its_parts(tmp_path: Path) -> None:
+    instants_of = {"part-00000.parquet": [3.0, 3.5], "part-00001.parquet": [4.0, 9.0]}
+    for name, at in instants_of.items():
+        (tmp_path / "parts").mkdir(exist_ok=True)
+        parquet.write_table(pa.table({"when": at, "size": [1, 2]}), tmp_path / "parts" / name)
+    parts = arrivals("trace", path="parts", column="when", folder=tmp_path)
+    assert instants(parts) == [0, 0.5, 1, 6]
+    one = arrivals("trace", path="parts/part-00001.parquet", column="when", folder=tmp_path)
+    assert (instants(one), one.rate, one.carries) == ([0, 5], 0.2, {})
+
+
 def test_endless_stream_is_not_read_to_its_end() -> None:
     with pytest.raises(ValueError, match="endless stream; wanted a finite stop"):
         arrivals("poisson", rate=1).between(0, math.inf)
@@ -272,7 +334,13 @@ def test_empty_windows_are_empty() -> None:
 
 
 @pytest.mark.parametrize(
-    "process", [arrivals("poisson", rate=1000), arrivals("pareto", flows=10, packets=10, shortest=3.3)]
+    "process",
+    [
+        arrivals("poisson", rate=1000),
+        arrivals("pareto", flows=10, packets=10, shortest=3.3),
+        arrivals("onoff", rate=1000),
+        arrivals("diurnal", rate=1000, period=9),
+    ],
 )
 def test_hundred_thousand_tuples_by_windows_of_a_thousand_take_a_moment(process: Arrivals) -> None:
     """Some 0.03 s where this was written: the bound is for work done per tuple, not for a slow machine."""
@@ -285,13 +353,14 @@ def test_hundred_thousand_tuples_by_windows_of_a_thousand_take_a_moment(process:
 def test_pareto_windows_draw_each_flow_about_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """2000 windows over some 100 blocks of flows: old blocks are not drawn again."""
     drawn: list[int] = []
-    draw = arrival_processes.draw
+    draw = poisson.draw
 
     def counted(seed: int, use: int, block: int) -> np.random.Generator:
         drawn.append(block)
         return draw(seed, use, block)
 
-    monkeypatch.setattr(arrival_processes, "draw", counted)
+    for module in (poisson, flows):
+        monkeypatch.setattr(module, "draw", counted)
     process = arrivals("pareto", flows=100, packets=1, shortest=1)
     assert sum(len(process.between(start, start + 0.5)) for start in np.arange(0, 1000, 0.5)) > 200_000
     assert len(drawn) < 10 * 100

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsms.arrival_table import Floats
+from dsms.arrivals import Floats
 from dsms.clock import Clock
 from dsms.errors import DsmsError, existing
 from dsms.ledger import Ledger

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dsms.arrival_processes import Arrivals, Listed
-from dsms.arrival_table import Floats
+from dsms.arrivals import Arrivals, Floats, Listed
 from dsms.ledger import NOTHING, Buffer, Queue
 from dsms.operators import Abstract, Operator
 from dsms.operators.base import MOST

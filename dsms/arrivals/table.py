@@ -3,79 +3,43 @@
 from __future__ import annotations
 
 import csv
-import math
-import numbers
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dsms.arrivals.process import Floats
 from dsms.errors import PlanError, existing
-
-Floats = NDArray[np.float64]
+from dsms.kind_table import KindTable, finite
 
 
 @dataclass(frozen=True)
-class ArrivalTable:
-    """The entries of one `{kind = …}` table, and the folder its relative paths start from."""
+class ArrivalTable(KindTable):
+    """The entries of one `{kind = …}` table of arrivals."""
 
-    entries: Mapping[str, object]
-    folder: Path = Path()
-
-    def refuse_unknown(self, known: Collection[str]) -> None:
-        """Refuse the first key that this kind of arrivals does not have."""
-        for key in self.entries:
-            if key not in known:
-                kind = self.entries["kind"]
-                raise PlanError(f"no such key for arrivals of kind {kind!r}{existing(key, known)}", key)
-
-    def number(self, key: str, default: float | None = None, above: float = -math.inf) -> float:
-        """The finite number of this key, greater than `above`."""
-        if key not in self.entries and default is not None:
-            return default
-        value = self._required(key)
-        number = _finite(value)
-        if number is None or number <= above:
-            limit = "" if above == -math.inf else f" above {above:g}"
-            raise PlanError(f"{value!r} given; a finite number{limit} wanted", key)
-        return number
-
-    def whole(self, key: str, default: int, least: int | None = None) -> int:
-        """The whole number of this key, `least` or more."""
-        value = self.entries.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or (least is not None and value < least):
-            limit = "" if least is None else f" of {least} or more"
-            raise PlanError(f"{value!r} given; a whole number{limit} wanted", key)
-        return int(value)
-
-    def text(self, key: str, default: str | None = None, among: Collection[str] = ()) -> str:
-        """The text of this key, one of `among` if any are named."""
-        if key not in self.entries and default is not None:
-            return default
-        value = self._required(key)
-        if among and value not in among:
-            raise PlanError(f"{value!r} given, which is none of those known{existing(str(value), among)}", key)
-        if not isinstance(value, str) or not value:
-            raise PlanError(f"{value!r} given; a text wanted", key)
-        return value
+    what: ClassVar[str] = "arrivals"
+    work: float | None = None  # CPU time that one tuple takes; None: not known here
 
     def rate(self) -> float:
-        """The tuples per unit of time that `rate` gives."""
-        return self.number("rate", above=0)
+        """The tuples per unit of time that `rate` gives, or `utilisation` by what a tuple takes."""
+        if self.one_of("rate", "utilisation", needed=False) != "utilisation":
+            return self.number("rate", above=0)
+        share = self.number("utilisation", above=0)
+        if self.work is None:
+            raise PlanError("what a tuple takes of the CPU is not known here: give a `rate`", "utilisation")
+        return share / self.work
 
     def interval(self) -> float:
-        """The time from tuple to tuple, given by exactly one of `every` and `rate`."""
-        given = [key for key in ("every", "rate") if key in self.entries]
-        if len(given) != 1:
-            said = "both given" if given else "neither given"
-            raise PlanError(f"{said}; exactly one of 'every' and 'rate' wanted", "rate")
-        return 1 / self.rate() if given == ["rate"] else self.number("every", above=0)
+        """The time from tuple to tuple, given by exactly one of `every`, `rate` and `utilisation`."""
+        return (
+            self.number("every", above=0) if self.one_of("rate", "every", "utilisation") == "every" else 1 / self.rate()
+        )
 
     def series(self, key: str) -> Floats:
         """The list of finite numbers of this key."""
-        return _floats(self._required(key), key)
+        return _floats(self.required(key), key)
 
     def rates(self, key: str) -> Floats:
         """The list of rates of this key: none below 0, at least one above it."""
@@ -112,29 +76,12 @@ class ArrivalTable:
         except (OSError, csv.Error, ValueError) as error:
             raise PlanError(f"cannot read {str(path)!r} as CSV: {error}", "path") from None
 
-    def _required(self, key: str) -> object:
-        if key not in self.entries:
-            kind, given = self.entries["kind"], sorted(self.entries)
-            raise PlanError(f"missing; arrivals of kind {kind!r} want it, given are {given}", key)
-        return self.entries[key]
-
-
-def _finite(value: object) -> float | None:
-    """The value as a float if it is a finite number; True and False are not."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
 
 def _floats(value: object, key: str) -> Floats:
     """A list of finite numbers as an array."""
     if isinstance(value, str) or not isinstance(value, Sequence | np.ndarray):
         raise PlanError(f"{value!r} given; a list of numbers wanted", key)
-    found = [_finite(item) for item in value]
+    found = [finite(item) for item in value]
     if None in found:
         index = found.index(None)
         raise PlanError(f"{value[index]!r} given; a finite number wanted", f"{key}[{index}]")
@@ -188,7 +135,7 @@ def _cell(row: Sequence[str], field: int, header: Sequence[str], where: str) -> 
     if field >= len(row):
         raise PlanError(f"{where}: {len(row)} values given ({','.join(row)!r}); {len(header)} wanted", "path")
     try:
-        number = _finite(float(row[field]))
+        number = finite(float(row[field]))
     except ValueError:
         number = None
     if number is None:
