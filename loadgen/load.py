@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from dsms.workload import utilisation
+from dsms.demand import utilisation
 
 from dsms.arrivals import Arrivals
 from dsms.batch import Batch
@@ -146,5 +146,5 @@ def _factor(plan: Plan, processes: Mapping[str, Arrivals], recipe: Recipe) -> fl
     if recipe.rate is not None:
         return recipe.rate / sum(rates.values()) / recipe.speedup
     if recipe.utilisation is not None:
-        return recipe.utilisation / utilisation(plan, rates) / recipe.speedup
+        return recipe.utilisation / utilisation(plan, rates, plan.live.budget) / recipe.speedup
     return 1.0

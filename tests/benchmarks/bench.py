@@ -13,6 +13,7 @@ from benchmarks.against import against
 from benchmarks.freshness import freshness
 from benchmarks.held import held
 from benchmarks.live import live
+from benchmarks.load import load
 from benchmarks.predicted import predicted
 from benchmarks.queries import queries
 from benchmarks.report import Row, table
@@ -31,6 +32,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
     "predicted": predicted,
     "swaps": swaps,
     "live": live,
+    "load": load,
 }
 
 

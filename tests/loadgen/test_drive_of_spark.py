@@ -1,0 +1,86 @@
+"""A load on its way: paced, stopped and gone on with, its tasks killed; real Spark, a real gateway."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from live_parts import running
+
+from dsms.planfile import plan_from, read_table
+
+pytestmark = pytest.mark.spark
+
+PLAN = Path(__file__).parent.parent / "plans" / "load.toml"
+TABLE = read_table(PLAN)
+
+
+@pytest.fixture
+def live() -> Any:
+    """The streams of the plan with queries that let everything through, behind a gateway."""
+    streams = {name: {"schema": each["schema"]} for name, each in TABLE["streams"].items()}
+    queries = {name: {"cql": f"SELECT * FROM {name}"} for name in streams}
+    with running(plan_from({"streams": streams, "queries": queries})) as found:
+        yield found
+
+
+def rows_of(formats: Any, **options: Any) -> dict[str, list[tuple[Any, ...]]]:
+    """By stream, the rows of the load as Spark reads them when nobody waits for them."""
+    found = {}
+    for name, each in TABLE["streams"].items():
+        load = formats.read.format("dsms_load").options(plan=str(PLAN), stream=name, **options).load()
+        columns = [f"unix_micros({c})" if kind == "timestamp" else c for c, kind in each["schema"].items()]
+        found[name] = sorted(map(tuple, load.selectExpr(*columns).collect()))
+    return found
+
+
+def received(domain: Any) -> dict[str, list[tuple[Any, ...]]]:
+    return {name: sorted(tuple(row.values()) for row in domain.records(name)) for name in TABLE["streams"]}
+
+
+def workers() -> list[int]:
+    """The Python processes that do Spark's tasks: children of its daemons."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (Path("/proc") / str(parent) / "cmdline").read_bytes()
+        except (OSError, ValueError):  # it has ended meanwhile
+            continue
+        if b"pyspark.daemon" in command:
+            found.append(int(folder.name))
+    return found
+
+
+def test_a_load_is_stopped_and_goes_on_and_a_task_is_killed_and_every_row_comes_once(
+    formats: Any, live: Any, tmp_path: Path
+) -> None:
+    from loadgen.drive import Drive, Way
+    from loadgen.load import Recipe
+
+    domain, gateway, address = live
+    recipe, way = Recipe.of(PLAN, duration=8.0), Way(address, window=1.0)
+    nap = threading.Event().wait
+    with Drive(formats, recipe, way, tmp_path / "checkpoint") as drive:
+        drive.start()
+        while gateway.status()["rows"] < 1000:
+            drive.check()
+            nap(0.05)
+        for pid in workers():
+            os.kill(pid, signal.SIGKILL)
+        while drive.delivered()[0] < 4:
+            drive.check()
+            nap(0.05)
+    assert gateway.status()["rows"] < sum(map(len, rows_of(formats, duration=8.0).values()))
+    with Drive(formats, recipe, way, tmp_path / "checkpoint") as drive:
+        drive.start()
+        drive.wait(lambda: nap(0.05))
+        windows, delivery = drive.delivered()
+    expected = rows_of(formats, duration=8.0)
+    assert received(domain) == expected
+    assert windows == 8
+    assert gateway.status()["rows"] == delivery.rows == sum(map(len, expected.values()))
