@@ -21,7 +21,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dsms.advice.why import Decision, why
-from dsms.cli.arguments import number, plan_and_policy, positive, whole
+from dsms.cli.arguments import number, plan_and_policy, positive, recording, whole
 from dsms.cli.tables import cell, figure, show, table
 from dsms.cli.why import show_decision
 from dsms.engine import RunnerFactory
@@ -44,6 +44,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--sample", type=positive, metavar="DT", help="sample the tuples in memory every DT (see --json)"
     )
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line a turn; needs a single policy")
+    recording(parser)
     parser.add_argument(
         "--why", type=number, metavar="T", help="show the decision in force at T; needs a single policy"
     )
@@ -61,6 +62,8 @@ def run(given: argparse.Namespace) -> int:
         raise PolicyError(f"--why shows a decision of one run: give one --policy, not {len(wanted)}")
     if given.trace and Path(given.trace).resolve() == Path(given.plan).resolve():
         raise DsmsError(f"--trace {given.trace} would overwrite the plan")
+    if given.record:
+        _check_recording(given.record, wanted)
     plan = read_plan(given.plan)
     runner = _runner(given.runner)
     runs = [_simulated(plan, text, given, runner) for text in wanted]
@@ -76,6 +79,18 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
+def _check_recording(folder: Path, wanted: list[str]) -> None:
+    """What stands in the way of the last recording should not cost the runs before it."""
+    from dsms.recording.about import safe_name
+    from dsms.recording.parts import check_free
+
+    names = [safe_name(text) for text in wanted]
+    for name in names:
+        if names.count(name) > 1:
+            raise PolicyError(f"--record: {names.count(name)} runs would be written to {str(folder / name)!r}")
+        check_free(folder / name)
+
+
 def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Run:
     until = plan.settings.until if given.until is None else given.until
     with _progress(text, until) as tell:
@@ -87,6 +102,7 @@ def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerF
             seed=given.seed,
             sample=given.sample,
             trace=given.trace,
+            record=given.record,
             runner=runner,
             progress=tell,
         )
