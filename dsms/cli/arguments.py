@@ -19,6 +19,17 @@ def plan_and_policy(parser: argparse.ArgumentParser, about: str, required: bool 
     parser.add_argument("--policy", metavar="NAME[:key=value,…]", action="append", required=required, help=there_are)
 
 
+def policy_list(text: str) -> list[str]:
+    """Policies with commas between them, of which each may have parameters with commas between those."""
+    found: list[str] = []
+    for piece in text.split(","):
+        if found and "=" in piece and piece.partition(":")[0] not in policy_names():
+            found[-1] += f",{piece}"
+        else:
+            found.append(piece)
+    return found
+
+
 def recording(parser: argparse.ArgumentParser, where: str = "DIR") -> None:
     """Whether the run is written down."""
     parser.add_argument(

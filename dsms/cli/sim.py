@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dsms.advice.why import Decision, why
 from dsms.cli.arguments import number, plan_and_policy, positive, recording, whole
+from dsms.cli.bar import time_bar
 from dsms.cli.tables import cell, figure, show, table
 from dsms.cli.why import show_decision
 from dsms.engine import RunnerFactory
@@ -93,7 +89,7 @@ def _check_recording(folder: Path, wanted: list[str]) -> None:
 
 def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Run:
     until = plan.settings.until if given.until is None else given.until
-    with _progress(text, until) as tell:
+    with time_bar(text, until) as tell:
         return simulate(
             plan,
             text,
@@ -110,23 +106,6 @@ def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerF
 
 def _asked(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Decision:
     return why(plan, text, given.why, until=given.until, cut=given.cut, seed=given.seed, runner=runner)
-
-
-@contextmanager
-def _progress(text: str, until: float | None) -> Iterator[Callable[[float], None] | None]:
-    """A bar on standard error for people who wait; nothing where nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("t = {task.fields[now]:g}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(text, total=until, now=0.0)
-        yield lambda now: bar.update(task, completed=min(now, until or now), now=now)
 
 
 def _table(plan: Plan, runs: list[Run]) -> Table:
