@@ -179,7 +179,7 @@ class Host:
     def _fetched(self, parcel: Parcel) -> Batch:
         """The rows of a parcel, with what the scheduler has stamped on it."""
         batch: Batch = self._awaited(self._parcels, parcel.key, f"the rows of {parcel.key!r}")
-        stamped = replace(batch, seq=parcel.seq, arrived=batch.arrived if parcel.due else parcel.arrived)
+        stamped = replace(batch, seq=parcel.seq, arrived=parcel.arrived if parcel.due is None else batch.arrived)
         return stamped if parcel.upto is None else replace(stamped, ts=parcel.ts, upto=parcel.upto)
 
     def _complete(self, station: str, dues: Dues) -> Stand:

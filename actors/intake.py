@@ -76,9 +76,10 @@ class Intake:
             done(f"rows for {stream!r}: {reason}")
             return
         self.rows += batch.rows
-        due = isinstance(batch.arrived, np.ndarray)
-        if due:
+        due: float | None = None
+        if isinstance(batch.arrived, np.ndarray):
             batch = replace(batch, arrived=batch.arrived - self.routes.epoch)
+            due = float(batch.each("arrived").mean())
         self._count += 1
         latest = None if way.timestamp is None else highest(batch, way.timestamp)
         parcel = Parcel(f"{self._prefix}{self._count}", batch.rows, batch.memory(), latest, due)

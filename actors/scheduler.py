@@ -22,6 +22,7 @@ from dsms.live.setup import Setup
 from dsms.observers import Observer
 from dsms.parcel import Parcel
 from dsms.plan import Plan
+from dsms.recording import Recorder
 from dsms.trace import Trace
 
 
@@ -38,7 +39,7 @@ class Scheduler:
         setup: Setup,
         trace: str | None = None,
     ) -> None:
-        self._name, self._setup, self._trace = name, setup, trace
+        self._name, self._setup, self._trace, self._folder = name, setup, trace, Path(folder)
         self._roster = Roster(measured(table, setup), Path(folder), file, queries)
         self._letters = DeadLetters(Path(folder) / f"{Path(file or 'plan').stem}.{name}.dead.jsonl")
         self._domain: Domain | None = None
@@ -55,6 +56,7 @@ class Scheduler:
             epoch=epoch,
             runner=partial(ActorRunner, fleet=Fleet(hosts, outlet)),
             observers=self._traced(),
+            recorder=self._recorder(epoch),
             aside=self._letters.aside,
         )
         self._domain.start()
@@ -129,6 +131,12 @@ class Scheduler:
         self._letters.close()
         self._open.close()
         return dict(self._runner.results) if self._domain is not None else {}
+
+    def _recorder(self, epoch: float | None) -> Recorder | None:
+        """Whoever writes the run down, if that is asked for: to this node's disk."""
+        if not self._setup.record:
+            return None
+        return Recorder(self._folder / self._setup.record / self._name, "live", strict=False, began=epoch)
 
     def _traced(self) -> list[Observer]:
         """Whoever writes turns down, if that is asked for."""

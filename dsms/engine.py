@@ -61,14 +61,13 @@ class Engine(Helm):
         self.overdue = 0  # turns of segments that had waited for more than `max_wait`
         self.scheduling = 0.0  # time spent on entering priorities
         self.admitted = 0
-        self._in_service = plan.settings.in_service
-        self.journal = Journal()
+        self.lag = 0.0  # while rows are told of that have just come: how long ago they were due, on average
+        self.journal, self._in_service = Journal(), plan.settings.in_service
         self._sized = self.ledger.size is None  # then bytes are counted too
         self.undone: Sequence[Step] = ()  # of the turn that a cut fell into: the first was in service
         self._cut = cut  # the instant at which everything stops, done or not
         self._ended = False  # whether those who wait for all their inputs have been told to do so no more
-        self._arrivals = Chunk.empty()
-        self._position = 0  # in it
+        self._arrivals, self._position = Chunk.empty(), 0  # the position is in it
         self._next_arrival = self._next_event = -math.inf  # the event is the arrival, or the cut if that is earlier
         self._observers: list[Observer] = []
         self.watch(*observers, self.statistics)
@@ -127,9 +126,10 @@ class Engine(Helm):
         now = self.clock.now()
         self._end(False)
         self._elapse(now)
+        self.lag = goods.lag(now) if isinstance(goods, Parcel) else 0.0
         if not isinstance(goods, int):
-            rows = self._progress.stamped(place, goods, self.admitted, now)
-            self._hold(place, count, self.runner.push(place, rows, now))
+            stamped = self._progress.stamped(place, goods, self.admitted, now)
+            self._hold(place, count, self.runner.push(place, stamped, now))
             self.admitted += count
             self._tell(self._progress.silent(place), now)
         else:
@@ -140,6 +140,7 @@ class Engine(Helm):
                 self.admitted += 1
         for tell in self._on_arrive:
             tell(now, place, count)
+        self.lag = 0.0
 
     def advance(self, stream: str, upto: int) -> None:
         """No row with a lower timestamp (microseconds) comes by this stream any more: nobody need wait for one."""
@@ -338,10 +339,9 @@ class Engine(Helm):
         return True
 
     def _listen(self) -> None:
-        hears = {event: listeners(self._observers, event) for event in EVENTS}
-        self._on_read, self._on_elapse, self._on_arrive = hears["read"], hears["elapse"], hears["arrive"]
-        self._on_begin, self._on_taking = hears["begin"], hears["taking"]
-        self._on_turn, self._on_swap = hears["turn"], hears["swap"]
+        heard = (listeners(self._observers, event) for event in EVENTS)
+        self._on_read, self._on_elapse, self._on_arrive, self._on_begin, *others = heard
+        self._on_taking, self._on_turn, self._on_swap = others
 
 
 def _done_by(instant: float, start: float, steps: Sequence[Step]) -> int:

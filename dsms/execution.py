@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 from dsms.batch import Batch
-from dsms.clock import Clock, WallClock
+from dsms.clock import Clock, WallClock, epoch
 from dsms.collecting import rarely_collecting
 from dsms.engine import Engine
 from dsms.errors import PlanError
@@ -27,6 +27,7 @@ from dsms.outlets import Outlets
 from dsms.plan import Plan
 from dsms.planfile import read_plan
 from dsms.policies.registry import policy_named
+from dsms.recording import Recorder
 from dsms.schema import Schema
 
 STDIN = "-"
@@ -68,12 +69,14 @@ def run(
     rows: int = ROWS,
     dead_letters: Path | None = None,
     clock: Clock | None = None,
+    record: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Run a plan's queries over its sources to their end; `sources` and `sinks` may stand in for files, by name.
 
     Rows that cannot be read or worked out, and late ones, go to `dead_letters` if the plan says so: by default a file
-    beside the plan. Ctrl-C ends the run as if the sources had ended, and says so.
+    beside the plan. Ctrl-C ends the run as if the sources had ended, and says so. With `record`, a folder, the run is
+    written to the folder `run` in it.
     """
     plan = plan if isinstance(plan, Plan) else read_plan(plan)
     _check(plan)
@@ -93,10 +96,17 @@ def run(
             sink=outlets.write,
             aside=letters.aside,
         )
+        recorder = None
+        if record is not None:
+            recorder = Recorder(Path(record) / "run", "run", began=epoch() - engine.clock.now())
+            stack.callback(recorder.close)
+            engine.watch(recorder)
         with rarely_collecting():
             _drive(engine, feed, done, progress)
         done.seconds = engine.clock.now()
         engine.finish(done.seconds)
+        if recorder is not None:
+            recorder.finish(done.seconds)
         done.turns, done.memory_max, done.latency = turns.count, memory.max_tuples, results.quantiles()
         done.results.update({mine.query.name: mine.count for mine in results.queries if mine.count})
         done.aside = dict(letters.counts)

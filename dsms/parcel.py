@@ -18,7 +18,7 @@ class Parcel:
     rows: int
     size: float  # bytes
     latest: int | None = None  # the highest timestamp in it, where the stream's are in a column
-    due: bool = False  # whether each row says itself when it was due to arrive
+    due: float | None = None  # when its rows were due to arrive, on average, where each says so itself
     seq: int = 0
     arrived: float = 0.0
     ts: int = 0
@@ -30,6 +30,10 @@ class Parcel:
 
     def __len__(self) -> int:
         return self.rows
+
+    def lag(self, now: float) -> float:
+        """How long ago its rows were due, on average; 0 where they do not say."""
+        return 0.0 if self.due is None else now - self.due
 
     def memory(self) -> float:
         """Its bytes."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from dsms.policies.base import Policy
 from dsms.policies.registry import policy_named
 from dsms.settings import is_number
 from dsms.trace import Trace
+
+if TYPE_CHECKING:
+    from dsms.recording import Recorder
 
 
 @dataclass(frozen=True)
@@ -112,11 +115,15 @@ def simulate(
     seed: int | None = None,
     sample: float | None = None,
     trace: str | Path | None = None,
+    record: str | Path | None = None,
     runner: RunnerFactory | None = None,
     observers: Sequence[Observer] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Run:
-    """Run a plan in virtual time; `progress` is told now and then what time it is there."""
+    """Run a plan in virtual time; `progress` is told now and then what time it is there.
+
+    With `record`, a folder, the run is written to a folder in it that is called like the policy.
+    """
     if not isinstance(plan, Plan):
         plan = plan_from(plan) if isinstance(plan, Mapping) else read_plan(plan)
     if written := [query.name for query in plan.queries if query.node is not None]:
@@ -137,6 +144,7 @@ def simulate(
     until = plan.settings.until if until is None else until
     if cut and until is None:
         raise DsmsError("a run can be cut only at an instant: give --until, or `until` in [run]")
+    text = policy if isinstance(policy, str) else policy.name
     memory, turns, results, amounts = Memory(), Turns(), Results(plan), Amounts(plan)
     samples = Samples(sample) if sample else None
     with ExitStack() as stack:
@@ -149,13 +157,18 @@ def simulate(
         stack.callback(engine.runner.close)
         if trace is not None:  # not before it is known that there will be a run: what stood in the file is lost
             engine.watch(Trace(stack.enter_context(_opened(trace))))
+        recorder = None if record is None else _recorder(record, text)
+        if recorder is not None:
+            stack.callback(recorder.close)
+            engine.watch(recorder)
         with rarely_collecting():
             _drive(engine, progress)
         elapsed = stop if cut else engine.clock.now()
         engine.finish(elapsed)
         if cut:
             _close(engine, results, turns, elapsed)
-    text = policy if isinstance(policy, str) else policy.name
+        if recorder is not None:
+            recorder.finish(elapsed)
     return _figures(text, engine, elapsed, memory, turns, results, amounts, samples)
 
 
@@ -164,6 +177,13 @@ def _opened(trace: str | Path) -> TextIO:
         return open(trace, "w", encoding="utf-8")
     except OSError as error:
         raise DsmsError(f"the trace {str(trace)!r} cannot be written: {error.strerror}") from None
+
+
+def _recorder(folder: str | Path, policy: str) -> Recorder:
+    from dsms.recording.about import safe_name
+    from dsms.recording.recorder import Recorder  # pyarrow takes its time: only for those who record
+
+    return Recorder(Path(folder) / safe_name(policy), "sim")
 
 
 def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:

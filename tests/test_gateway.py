@@ -215,7 +215,7 @@ def test_scheduled_arrivals_are_told_in_the_deployment_s_seconds() -> None:
     with serving(routes_of(PLAN, domain, epoch=1000.0)) as (_, address), dsms.connect(address) as client:
         client.push("s", {"n": [1, 2]}, arrived=[1000.5, 1002.0])
         client.push("s", {"n": [3]})
-    assert [parcel.due for parcel in domain.parcels] == [True, False]
+    assert [parcel.due for parcel in domain.parcels] == [1.25, None]
     assert domain.due[0].tolist() == [0.5, 2.0]
 
 

@@ -91,6 +91,12 @@ def failures(status: Found) -> list[str]:
     return [f"{name} has failed: {one['error']}" for name, one in parts if one.get("error")]
 
 
+def recorded(status: Found) -> list[str]:
+    """Where domains are recorded to, or why they no longer are."""
+    told = [(one["domain"], one["recorded"]) for one in status["domains"] if one.get("recorded")]
+    return [f"domain {name}: {to['error'] or 'recorded to ' + to['folder']}" for name, to in told]
+
+
 def latencies(found: Found) -> tuple[str, str]:
     """The median of recent latencies, and the 99th percentile."""
     latency = found.get("latency") or {}

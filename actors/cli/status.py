@@ -28,7 +28,7 @@ def run(given: argparse.Namespace) -> int:
         return 0
     found = status["domains"]
     print(f"{status['name']}: up {grids.uptime(status)}, dsms {status['version']}")
-    for said in grids.failures(status):
+    for said in (*grids.failures(status), *grids.recorded(status)):
         print(said)
     parts = (grids.domains(found), grids.queries(found), grids.stations(found), grids.gateways(status["gateways"]))
     for grid in parts:

@@ -15,7 +15,7 @@ from typing import Any
 
 from actors.cli.asking import SLOW, System, common, log, part, settings
 from actors.cli.leaving import leaving
-from dsms.cli.arguments import positive, several, whole
+from dsms.cli.arguments import positive, recording, several, whole
 from dsms.cli.stopping import stoppable, undisturbed
 from dsms.cli.telling import progress
 from dsms.errors import DsmsError, PlanError
@@ -24,7 +24,7 @@ from dsms.planfile import plan_from, read_table
 from dsms.policies.registry import policy_named, policy_names
 from dsms.reading import table_of
 
-SETTINGS = ("policy", "clock", "budget", "domains", "actors", "gateways", "host", "port")
+SETTINGS = ("policy", "clock", "budget", "domains", "actors", "gateways", "host", "port", "record")
 DOWN = 30.0  # seconds to end in good order; after that Ray ends what is left
 
 
@@ -42,6 +42,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=whole, metavar="P", help=f"of the first gateway; 0: any that is free (default: {plan.port})"
     )
+    recording(parser, "DIR on the node where each domain's scheduler is, called like the domain")
     parser.add_argument("--replace", action="store_true", help="take down a running one of this name first")
     parser.add_argument(
         "--token-file", metavar="FILE", type=Path, help="what clients must know to connect; for its owner's eyes only"
@@ -95,6 +96,8 @@ def read_token(path: Path) -> str:
 def _setup(live: Any, given: argparse.Namespace) -> Setup:
     """The plan's [live] table, and what the options say instead."""
     instead = {name: getattr(given, name) for name in SETTINGS if getattr(given, name) is not None}
+    if given.record is not None:
+        instead["record"] = str(given.record.resolve())  # in the plan it is relative to the plan
     try:
         setup = Setup.read({**live, **instead})
     except PlanError as error:
@@ -112,6 +115,8 @@ def _say(status: dict[str, Any], setup: Setup) -> None:
     spread = ", ".join((many(len(stations), "station"), many(len(streams), "stream"), many(len(domains), "domain")))
     print(f"queries: {', '.join(queries)} ({spread})")
     print(f"rows to: {', '.join(doors)}")
+    if recorded := [str(one["recorded"]["folder"]) for one in domains if one.get("recorded")]:
+        print(f"recorded to: {', '.join(recorded)}")
     sys.stdout.flush()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+from pathlib import Path
 from typing import TypeVar
 
 from dsms.policies.registry import policy_names
@@ -16,6 +17,28 @@ def plan_and_policy(parser: argparse.ArgumentParser, about: str, required: bool 
     there_are = f"{about}. There are: {', '.join(policy_names())}"
     parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
     parser.add_argument("--policy", metavar="NAME[:key=value,…]", action="append", required=required, help=there_are)
+
+
+def policy_list(text: str) -> list[str]:
+    """Policies with commas between them, of which each may have parameters with commas between those."""
+    found: list[str] = []
+    for piece in text.split(","):
+        if found and "=" in piece and piece.partition(":")[0] not in policy_names():
+            found[-1] += f",{piece}"
+        else:
+            found.append(piece)
+    return found
+
+
+def recording(parser: argparse.ArgumentParser, where: str = "DIR") -> None:
+    """Whether the run is written down."""
+    parser.add_argument(
+        "--record",
+        metavar="DIR",
+        type=Path,
+        help=f"write turns, arrivals, outputs and memory to a folder in {where}, as Parquet: for `dsms whatif` and "
+        "`dsms report`",
+    )
 
 
 def number(text: str) -> float:

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from dsms.cli.arguments import plan_and_policy, several
+from dsms.cli.arguments import plan_and_policy, recording, several
 from dsms.errors import PolicyError
 
 ROWS = 10_000
@@ -33,6 +33,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         help='where rows go that are late, or wrong if the plan says on_error = "dead-letter" '
         "(default: PLAN.dead.jsonl beside the plan)",
     )
+    recording(parser)
     parser.add_argument("--json", action="store_true", help="say what was done as one JSON object")
 
 
@@ -46,7 +47,12 @@ def run(given: argparse.Namespace) -> int:
     try:
         with _progress() as tell:
             done = execution.run(
-                given.plan, policies[0], rows=given.batch, dead_letters=given.dead_letters, progress=tell
+                given.plan,
+                policies[0],
+                rows=given.batch,
+                dead_letters=given.dead_letters,
+                record=given.record,
+                progress=tell,
             )
     except SinkClosedError as error:
         raise BrokenPipeError from error

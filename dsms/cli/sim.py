@@ -10,18 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from dsms.advice.why import Decision, why
-from dsms.cli.arguments import number, plan_and_policy, positive, whole
+from dsms.cli.arguments import number, plan_and_policy, positive, recording, whole
+from dsms.cli.bar import time_bar
 from dsms.cli.tables import cell, figure, show, table
 from dsms.cli.why import show_decision
 from dsms.engine import RunnerFactory
@@ -44,6 +40,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--sample", type=positive, metavar="DT", help="sample the tuples in memory every DT (see --json)"
     )
     parser.add_argument("--trace", metavar="FILE", help="write one JSON line a turn; needs a single policy")
+    recording(parser)
     parser.add_argument(
         "--why", type=number, metavar="T", help="show the decision in force at T; needs a single policy"
     )
@@ -61,6 +58,8 @@ def run(given: argparse.Namespace) -> int:
         raise PolicyError(f"--why shows a decision of one run: give one --policy, not {len(wanted)}")
     if given.trace and Path(given.trace).resolve() == Path(given.plan).resolve():
         raise DsmsError(f"--trace {given.trace} would overwrite the plan")
+    if given.record:
+        _check_recording(given.record, wanted)
     plan = read_plan(given.plan)
     runner = _runner(given.runner)
     runs = [_simulated(plan, text, given, runner) for text in wanted]
@@ -76,9 +75,21 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
+def _check_recording(folder: Path, wanted: list[str]) -> None:
+    """What stands in the way of the last recording should not cost the runs before it."""
+    from dsms.recording.about import safe_name
+    from dsms.recording.parts import check_free
+
+    names = [safe_name(text) for text in wanted]
+    for name in names:
+        if names.count(name) > 1:
+            raise PolicyError(f"--record: {names.count(name)} runs would be written to {str(folder / name)!r}")
+        check_free(folder / name)
+
+
 def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Run:
     until = plan.settings.until if given.until is None else given.until
-    with _progress(text, until) as tell:
+    with time_bar(text, until) as tell:
         return simulate(
             plan,
             text,
@@ -87,6 +98,7 @@ def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerF
             seed=given.seed,
             sample=given.sample,
             trace=given.trace,
+            record=given.record,
             runner=runner,
             progress=tell,
         )
@@ -94,23 +106,6 @@ def _simulated(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerF
 
 def _asked(plan: Plan, text: str, given: argparse.Namespace, runner: RunnerFactory | None) -> Decision:
     return why(plan, text, given.why, until=given.until, cut=given.cut, seed=given.seed, runner=runner)
-
-
-@contextmanager
-def _progress(text: str, until: float | None) -> Iterator[Callable[[float], None] | None]:
-    """A bar on standard error for people who wait; nothing where nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("t = {task.fields[now]:g}"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(text, total=until, now=0.0)
-        yield lambda now: bar.update(task, completed=min(now, until or now), now=now)
 
 
 def _table(plan: Plan, runs: list[Run]) -> Table:

@@ -24,6 +24,7 @@ from dsms.parcel import Parcel
 from dsms.policies.registry import policy_named
 from dsms.progress import earliest
 from dsms.qos import Qos
+from dsms.recording import Recorder
 from dsms.runners.base import Aside, Sink
 from dsms.selection.gatherer import text_of
 
@@ -46,6 +47,7 @@ class Domain:
         epoch: float | None = None,
         runner: RunnerFactory | None = None,
         observers: Sequence[Observer] = (),
+        recorder: Recorder | None = None,
         sink: Sink | None = None,
         aside: Aside | None = None,
     ) -> None:
@@ -56,7 +58,8 @@ class Domain:
         self._changing = threading.Lock()  # one change of the queries at a time: each begins with what was before
         self.state = "running"
         self.error: str | None = None
-        self._observers = tuple(observers)
+        self._recorder = recorder
+        self._observers = (*observers, *([] if recorder is None else [recorder]))
         self.watch = Watch(roster.plan)
         self.engine = Engine(
             roster.plan,
@@ -111,6 +114,8 @@ class Domain:
             before = text_of(self.engine.chosen)
             self.engine.swap(following)
             seconds = stopwatch() - asked
+            if self._recorder is not None:
+                self._recorder.explain(reason)
             self.watch.phases.began(reason, seconds)
             return {"domain": self.name, "before": before, "after": policy, "seconds": seconds}
 
@@ -137,7 +142,8 @@ class Domain:
         """How things stand, as plain data."""
         told = self.ask(lambda: self.watch.status(self.engine)).result()
         setup = {"clock": self._setup.clock, "budget": self._setup.budget}
-        return {"domain": self.name, "state": self.state, "error": self.error, **setup, **told}
+        recorded = None if self._recorder is None else self._recorder.status()
+        return {"domain": self.name, "state": self.state, "error": self.error, "recorded": recorded, **setup, **told}
 
     def why(self, count: int) -> list[dict[str, Any]]:
         """The last decisions."""
@@ -189,7 +195,10 @@ class Domain:
             self._stirred.notify()
         if self._thread.is_alive():
             self._thread.join()
-        self.engine.finish(self.engine.clock.now())
+        now = self.engine.clock.now()
+        self.engine.finish(now)
+        if self._recorder is not None:
+            self._recorder.close() if self.error else self._recorder.finish(now)
 
     def _run(self) -> None:
         while not self._closing:
@@ -237,7 +246,12 @@ class Domain:
         self._check()
         watch = self.watch.carried(roster.plan)
         observers = (*watch.observers, *self._observers)
-        self.engine = succeeded(self.engine, roster.plan, observers, inventory)
+        try:
+            self.engine = succeeded(self.engine, roster.plan, observers, inventory)
+        except DsmsError:
+            for observer in self._observers:  # they may have been told of an engine that never began
+                observer.attach(self.engine)
+            raise
         self.roster, self.watch = roster, watch
 
 

@@ -27,6 +27,7 @@ class Setup:
     gateways: int = 1  # processes that take rows in and give results out, at ports one after the other
     host: str = "127.0.0.1"
     port: int = PORT  # of the first gateway; 0: any that is free
+    record: str = ""  # the folder that runs are recorded to, on each scheduler's node; none: they are not
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Setup:
