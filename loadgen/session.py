@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dsms.errors import DsmsError
+from dsms.errors import FailedError
 from loadgen.java import java_home
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def session(master: str | None = None, name: str = "dsms") -> SparkSession:
     try:
         from pyspark.sql import SparkSession
     except ImportError:
-        raise DsmsError("this needs PySpark: `pip install 'dsms[spark]'` brings it, and a Java") from None
+        raise FailedError("this needs PySpark: `pip install 'dsms[spark]'` brings it, and a Java") from None
     if (running := SparkSession.getActiveSession()) is not None:
         return running
     os.environ["JAVA_HOME"] = str(java_home())

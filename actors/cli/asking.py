@@ -5,22 +5,17 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import wraps
 from importlib import import_module
 from typing import Any
 
-from dsms.errors import DsmsError, existing
+from dsms.errors import DsmsError, FailedError, existing
 
 NAME = "dsms"
 QUICK = 40.0  # seconds: longer than the system itself waits for one of its parts before it says so
 SLOW = 120.0  # for what starts or moves actors
 log = logging.getLogger("dsms")
-
-
-class FailedError(DsmsError):
-    """What was asked for could not be done, though it was asked rightly."""
 
 
 class System:
@@ -110,20 +105,6 @@ def system(given: argparse.Namespace) -> Iterator[System]:
     """The running system that the options name."""
     with joined(given) as cluster:
         yield System(given.name, cluster.deployment(given.name))
-
-
-def command(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """A command that answers 1 where what was asked for failed; a wrong call is told apart from it by 2."""
-
-    @wraps(run)
-    def told(given: argparse.Namespace) -> int:
-        try:
-            return run(given)
-        except FailedError as error:
-            log.error("%s", error)
-            return 1
-
-    return told
 
 
 def chosen(status: dict[str, Any], domain: str | None) -> list[dict[str, Any]]:

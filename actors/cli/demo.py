@@ -13,14 +13,15 @@ from typing import Any
 
 import dsms
 from actors.cli import grids
-from actors.cli.asking import SLOW, FailedError, System, command, log, part
+from actors.cli.asking import SLOW, System, log, part
 from actors.cli.spectator import spectator
 from actors.cli.stopping import leaving, stoppable, undisturbed
-from actors.cli.up import progress
 from actors.demo import load
 from dsms.cli.arguments import positive
 from dsms.cli.tables import percent, seconds, show, table
+from dsms.cli.telling import progress
 from dsms.clock import stopwatch
+from dsms.errors import FailedError
 from dsms.live.setup import Setup
 from dsms.planfile import read_table
 
@@ -43,7 +44,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     plan = read_table(PLAN)
     rows = load.pushes(plan["streams"], given.seconds)

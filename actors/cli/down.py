@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from actors.cli.asking import SLOW, System, command, common, joined, log, part
+from actors.cli.asking import SLOW, System, common, joined, log, part
 from dsms.errors import DsmsError
 
 
@@ -15,7 +15,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     common(parser)
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     with joined(given) as cluster:
         try:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from actors.cli.asking import SLOW, command, common, system
+from actors.cli.asking import SLOW, common, system
 from dsms.cli.tables import seconds
 
 
@@ -17,7 +17,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     common(parser)
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     with system(given) as running:
         done = running.ask("move", given.query, given.to, timeout=SLOW)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 
-from actors.cli.asking import command, common, system
+from actors.cli.asking import common, system
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     common(parser, domain="the one to pause")
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     with system(given) as running:
         running.ask("pause", domain=given.domain)

@@ -10,7 +10,7 @@ import argparse
 from typing import Any
 
 from actors.cli import grids
-from actors.cli.asking import chosen, command, common, system
+from actors.cli.asking import chosen, common, system
 from dsms.cli.tables import show
 from dsms.policies.registry import policy_named, policy_names
 
@@ -26,7 +26,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--reason", metavar="TEXT", help=f"why, for the record (default: {REASON!r})")
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     if given.policy is None:
         with system(given) as running:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from actors.cli.asking import chosen, command, common, system
+from actors.cli.asking import chosen, common, system
 from dsms.qos import SHORT, TEMPLATES, Qos
 
 
@@ -22,7 +22,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     common(parser, domain="the one meant")
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     wanted = None if given.qos is None else str(Qos.parse(given.qos))
     with system(given) as running:

@@ -10,7 +10,7 @@ import argparse
 from pathlib import Path
 
 from actors.cli import grids
-from actors.cli.asking import SLOW, System, command, common, system
+from actors.cli.asking import SLOW, System, common, system
 from dsms.cli.tables import show
 from dsms.errors import DsmsError, PlanError
 from dsms.planfile import read_table
@@ -24,7 +24,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     common(parser)
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     wanted = WANTED[given.action]
     if bool(wanted) != (given.what is not None):

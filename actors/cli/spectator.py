@@ -11,9 +11,10 @@ from rich.console import Console
 from rich.live import Live
 
 from actors.cli import grids
-from actors.cli.asking import FailedError, System
+from actors.cli.asking import System
 from actors.cli.view import view
 from dsms.cli.tables import percent
+from dsms.errors import FailedError
 
 SCREEN, LINE = 0.5, 2.0  # seconds between two looks: of a terminal, and of what reads lines
 PATIENCE = 5.0  # for an answer

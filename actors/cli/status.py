@@ -11,7 +11,7 @@ import argparse
 import json
 
 from actors.cli import grids
-from actors.cli.asking import command, common, system
+from actors.cli.asking import common, system
 from dsms.cli.tables import show
 
 
@@ -20,7 +20,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     with system(given) as running:
         status = running.ask("status")

@@ -11,7 +11,7 @@ from threading import Event
 from rich.console import Console
 from rich.live import Live
 
-from actors.cli.asking import System, command, common, system
+from actors.cli.asking import System, common, system
 from actors.cli.view import view
 from dsms.cli.arguments import positive
 
@@ -27,7 +27,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--once", action="store_true", help="print one view and end")
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     console = Console()
     with system(given) as running:

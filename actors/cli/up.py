@@ -9,17 +9,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 from typing import Any
 
-from rich.console import Console
-
-from actors.cli.asking import SLOW, System, command, common, log, part, settings
+from actors.cli.asking import SLOW, System, common, log, part, settings
 from actors.cli.stopping import leaving, stoppable, undisturbed
 from dsms.cli.arguments import positive, recording, several, whole
+from dsms.cli.telling import progress
 from dsms.errors import DsmsError, PlanError
 from dsms.live.setup import CLOCKS, Setup
 from dsms.planfile import plan_from, read_table
@@ -51,7 +48,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     if given.plan is None:
         raise DsmsError(
@@ -141,13 +137,3 @@ def _stay(cluster: Any) -> None:
                     System(name, cluster.deployment(name)).ask("down", timeout=DOWN)
                 except DsmsError as error:
                     log.warning("%s", error)
-
-
-@contextmanager
-def progress() -> Iterator[Callable[[str], None]]:
-    """What is being done, on standard error: one line that changes for people who wait, a line each for files."""
-    if not sys.stderr.isatty():
-        yield lambda text: print(f"dsms: {text}", file=sys.stderr, flush=True)
-        return
-    with Console(stderr=True).status("") as status:
-        yield lambda text: status.update(text)

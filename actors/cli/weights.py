@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from actors.cli.asking import command, common, system
+from actors.cli.asking import common, system
 from dsms.cli.arguments import positive
 from dsms.cli.tables import cell, show, table
 from dsms.errors import DsmsError, existing
@@ -25,7 +25,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     common(parser)
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     with system(given) as running:
         before = _weights(running.ask("status"))

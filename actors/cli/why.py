@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from actors.cli.asking import command, common, system
+from actors.cli.asking import common, system
 from dsms.cli.arguments import several
 from dsms.cli.why import decision_from, show_decision
 
@@ -16,7 +16,6 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON list instead of tables")
 
 
-@command
 def run(given: argparse.Namespace) -> int:
     with system(given) as running:
         decisions = running.ask("why", given.last, domain=given.domain)

@@ -12,7 +12,7 @@ from importlib.metadata import entry_points, version
 from typing import Any
 
 from dsms.cli import explain, push, recommend, run, sim, tail
-from dsms.errors import DsmsError, OperatorError
+from dsms.errors import DsmsError, FailedError, OperatorError
 
 log = logging.getLogger("dsms")
 COMMANDS: dict[str, Any] = {
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return code
     except DsmsError as error:
         log.error("%s", error)
-        return 2
+        return 1 if isinstance(error, FailedError) else 2
     except KeyboardInterrupt:
         log.error("stopped")
         return 130
