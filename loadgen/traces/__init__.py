@@ -1,0 +1,1 @@
+"""Packet traces of the Internet Traffic Archive, made into Parquet."""
