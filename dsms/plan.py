@@ -30,6 +30,7 @@ class Stream:
     timestamp: str | None = None  # the column that has a row's timestamp; None: it is when the row arrives
     source: Mapping[str, Any] | None = None  # the file that `dsms run` reads, as the plan says it
     late: int = 0  # by how many microseconds a row may come after one with a later timestamp
+    values: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # by column: what a load puts there, as said
     consumers: list[Station] = field(default_factory=list, repr=False)
 
 

@@ -21,7 +21,7 @@ from dsms.qos import Qos
 from dsms.reading import named, names, number, only, placed, table_of
 from dsms.selection.tuning import Tuning
 from dsms.settings import Settings
-from dsms.streamfile import relation_from, stream_from
+from dsms.streamfile import relation_from, stream_from, use_work
 
 if TYPE_CHECKING:
     from dsms.planner import Standing
@@ -78,6 +78,7 @@ def _planned(table: Mapping[str, Any], folder: Path, file: str) -> tuple[Plan, R
     if reader.written:
         reader.write(surroundings(table, streams, folder))
     plan = Plan(list(streams.values()), reader.stations(), reader.queries, settings, file, qos, adaptive, folder, live)
+    use_work(plan, table["streams"], folder)
     check(plan)
     return plan, reader
 

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from dsms.observers import Observer
-from dsms.operators.base import ROW_COST
 from dsms.plan import Plan, Station, Stream
 from dsms.runners.base import Step
 from dsms.segment import Segment
@@ -169,7 +168,7 @@ class Averages(Measured):
         super().__init__(plan, rates)
         self._weight = plan.settings.history
         # Of these nothing was declared: what is measured first is worth more than what was supposed.
-        self._unknown = {station.index for station in plan.stations if station.operator.cost == ROW_COST}
+        self._unknown = {station.index for station in plan.stations if not station.operator.declared}
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)

@@ -243,7 +243,7 @@ def test_an_unknown_table_is_refused(refuse: Refuse) -> None:
 def test_an_unknown_key_of_a_stream_is_refused(refuse: Refuse) -> None:
     message = (
         "no key 'sizes' here (did you mean 'size'?); "
-        "there are ['arrivals', 'late', 'schema', 'size', 'source', 'timestamp']"
+        "there are ['arrivals', 'late', 'schema', 'size', 'source', 'timestamp', 'values']"
     )
     refuse(f"{STREAM}sizes = 3\n{QUERY}", "streams.s", message)
 

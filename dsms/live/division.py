@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dsms.errors import PlanError, existing
-from dsms.operators.base import ROW_COST
 from dsms.plan import Plan, Station
 from dsms.statistics import Statistics
 
@@ -48,6 +47,5 @@ def _costs(plan: Plan) -> dict[str, float]:
     known, costs = Statistics(plan, rates), dict.fromkeys((query.name for query in plan.queries), 0.0)
     for station in plan.stations:
         estimate = known.of(station)
-        declared = station.operator.cost != ROW_COST
-        costs[station.query.name] += estimate.cost * (sum(estimate.inflows) if declared else 1.0)
+        costs[station.query.name] += estimate.cost * (sum(estimate.inflows) if station.operator.declared else 1.0)
     return costs

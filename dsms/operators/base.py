@@ -60,6 +60,11 @@ class Operator(ABC):
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise PlanError(f"{name} is {value}: a positive number is wanted", name)
 
+    @property
+    def declared(self) -> bool:
+        """Whether its cost was declared, rather than supposed until it is measured."""
+        return self.cost != ROW_COST
+
     def fresh(self, settings: Settings) -> Operator:
         """A copy without state for one run."""
         fresh = copy.copy(self)
