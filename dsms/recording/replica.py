@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dsms.arrival_processes import Arrivals, Listed
+from dsms.arrivals import Arrivals, Listed
 from dsms.errors import DsmsError
 from dsms.operators import Abstract
 from dsms.operators.base import MOST

@@ -15,7 +15,6 @@ from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
 
-from loadgen.cli.starting import master, spark
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -26,6 +25,7 @@ from dsms.cli.telling import progress
 from dsms.client import Client, connect
 from dsms.clock import epoch
 from dsms.errors import DsmsError, existing
+from loadgen.cli.starting import master, spark
 from loadgen.load import Recipe, load_of
 from loadgen.pace import GRAIN, Delivery
 
