@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 def register(spark: SparkSession) -> None:
     """Let a session know the formats `dsms` (rows into a live system) and `dsms_load` (generated rows)."""
     from loadgen.sink import Sink
-    # from loadgen.source import LoadSource
+    from loadgen.source import LoadSource
 
-    # spark.dataSource.register(LoadSource)
+    spark.dataSource.register(LoadSource)
     spark.dataSource.register(Sink)

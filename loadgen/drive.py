@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 import tempfile
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LANES = 2
 WINDOW = 2.0  # seconds: longer than what Spark does between two micro-batches, on a busy machine too
+PYTHONS = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
 LEAD = 3.0  # seconds from starting the queries to the first row: they must be ready by then
 
 
@@ -98,10 +99,7 @@ class Drive:
         for file in sorted(self._folder.glob("lane-*.jsonl")):
             for line in file.read_text(encoding="utf-8").splitlines():
                 found = json.loads(line)
-                batch = found.pop("batch")
-                for key in ("due", "sent"):
-                    found[key] = Counter({int(second): rows for second, rows in found[key].items()})
-                done[file.name, batch] = Delivery(**found)
+                done[file.name, found.pop("batch")] = Delivery.of_json(found)
         whole = Delivery()
         for each in done.values():
             whole.add(each)
@@ -156,7 +154,8 @@ class Drive:
 
 
 def said(error: Any) -> str:
-    """What one of our own parts said, if it was one of them; else the first line, before Java's call stack."""
+    """What one of our own parts said, or else Python's last word, or else the first line: the rest is call stacks."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line for line in lines if line.startswith(("dsms.errors.", "dsms.client.", "dsms.wire."))]
-    return ours[-1].partition(": ")[2] if ours else lines[0] if lines else type(error).__name__
+    ours = [line.partition(": ")[2] for line in lines if line.startswith(("dsms.", "loadgen."))]
+    pythons = [line for line in lines if PYTHONS.match(line)]
+    return [*lines[:1], *pythons[-1:], *ours[-1:]][-1] if lines else type(error).__name__

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,16 @@ class Delivery:
         self.lateness += other.lateness
         self.due.update(other.due)
         self.sent.update(other.sent)
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {**vars(self), "due": dict(self.due), "sent": dict(self.sent)}
+
+    @classmethod
+    def of_json(cls, found: Mapping[str, Any]) -> Delivery:
+        """From plain data, in which numbers that are keys have become text."""
+        counts = {key: Counter({int(second): rows for second, rows in found[key].items()}) for key in ("due", "sent")}
+        return cls(**{**found, **counts})
 
     @property
     def misplaced(self) -> float:

@@ -11,7 +11,7 @@ import json
 import threading
 import uuid
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -224,4 +224,4 @@ def journal(path: str | None, micro_batch: int, messages: list[WriterCommitMessa
         if isinstance(message, Done):
             whole.add(message.delivery)
     with Path(path).open("a", encoding="utf-8") as file:
-        file.write(json.dumps({"batch": micro_batch, **asdict(whole)}) + "\n")
+        file.write(json.dumps({"batch": micro_batch, **whole.to_json()}) + "\n")

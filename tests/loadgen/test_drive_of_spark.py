@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ TABLE = read_table(PLAN)
 def live() -> Any:
     """The streams of the plan with queries that let everything through, behind a gateway."""
     streams = {name: {"schema": each["schema"]} for name, each in TABLE["streams"].items()}
-    queries = {name: {"cql": f"SELECT * FROM {name}"} for name in streams}
+    queries = {f"all-{name}": {"cql": f"SELECT * FROM {name}"} for name in streams}
     with running(plan_from({"streams": streams, "queries": queries})) as found:
         yield found
 
@@ -39,20 +40,20 @@ def rows_of(formats: Any, **options: Any) -> dict[str, list[tuple[Any, ...]]]:
 
 
 def received(domain: Any) -> dict[str, list[tuple[Any, ...]]]:
-    return {name: sorted(tuple(row.values()) for row in domain.records(name)) for name in TABLE["streams"]}
+    return {name: sorted(tuple(row.values()) for row in domain.records(f"all-{name}")) for name in TABLE["streams"]}
 
 
-def workers() -> list[int]:
-    """The Python processes that do Spark's tasks: children of its daemons."""
+def pushing(address: str) -> list[int]:
+    """The processes, other than this, that are connected to an address: Spark's tasks."""
+    port = f":{int(address.rpartition(':')[2]):04X}"
+    lines = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    sockets = {f"socket:[{line[9]}]" for line in lines if line[2].endswith(port) and line[3] == "01"}
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            command = (Path("/proc") / str(parent) / "cmdline").read_bytes()
-        except (OSError, ValueError):  # it has ended meanwhile
-            continue
-        if b"pyspark.daemon" in command:
-            found.append(int(folder.name))
+        with suppress(OSError):  # it may have ended meanwhile
+            files = {os.readlink(file) for file in (folder / "fd").iterdir()}
+            if files & sockets and int(folder.name) != os.getpid():
+                found.append(int(folder.name))
     return found
 
 
@@ -70,8 +71,10 @@ def test_a_load_is_stopped_and_goes_on_and_a_task_is_killed_and_every_row_comes_
         while gateway.status()["rows"] < 1000:
             drive.check()
             nap(0.05)
-        for pid in workers():
+        victims = pushing(address)
+        for pid in victims:
             os.kill(pid, signal.SIGKILL)
+        assert victims
         while drive.delivered()[0] < 4:
             drive.check()
             nap(0.05)

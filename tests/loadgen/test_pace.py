@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -83,3 +84,8 @@ def test_deliveries_add_up() -> None:
     first.add(paced(frames([("s", rows([1.25]))], 0.1), other.send, other.now, other.wait))
     assert (first.rows, first.frames, first.late) == (3, 3, 0.0)
     assert first.due == first.sent == Counter({1: 2, 0: 1})
+
+
+def test_a_delivery_survives_being_written_down() -> None:
+    delivery = Delivery(rows=3, frames=2, late=0.5, due=Counter({7: 3}), sent=Counter({7: 1, 8: 2}))
+    assert Delivery.of_json(json.loads(json.dumps(delivery.to_json()))) == delivery

@@ -22,17 +22,6 @@ def numbers(domain: Domain, query: str = "all", column: str = "n") -> list[Any]:
     return sorted(row[column] for row in domain.records(query))
 
 
-def killed_once(parts: Any) -> Any:
-    """Rows as they come; the first attempt at the second partition is killed when half of them have passed."""
-    from pyspark import TaskContext
-
-    task = TaskContext.get()
-    for place, part in enumerate(parts):
-        if place == 4 and task.partitionId() == 1 and task.attemptNumber() == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        yield part
-
-
 def write(frame: Any, address: str, **options: Any) -> None:
     frame.write.format("dsms").options(address=address, **options).mode("append").save()
 
@@ -49,6 +38,15 @@ def test_a_data_frame_is_written_with_every_row_once_and_ends_the_stream_if_aske
 
 
 def test_a_task_that_is_killed_is_tried_again_and_nothing_comes_twice(formats: Any) -> None:
+    def killed_once(parts: Any) -> Any:  # here, so that it goes to Spark's workers by value
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        for place, part in enumerate(parts):
+            if place == 4 and task.partitionId() == 1 and task.attemptNumber() == 0:  # half of it has passed
+                os.kill(os.getpid(), signal.SIGKILL)
+            yield part
+
     with running(PLAN) as (domain, gateway, address):
         formats.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", 500)
         try:
