@@ -6,6 +6,7 @@ import itertools
 import math
 import pickle
 import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,17 @@ def test_rows_are_what_a_stream_of_that_type_takes(kind: str, type_: str, traces
     values = read({"x": type_}, folder=traces, values={"x": {"kind": kind, **keys, **more}})
     batch = Batch.of(values.rows(5, np.arange(10.0)))
     assert conformed(batch, Schema.of({"x": type_}), "s") is batch  # nothing had to be turned into another type
+
+
+def test_the_values_shown_in_the_readme_are_read_and_every_kind_is_documented() -> None:
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    section = readme.partition("### Values of a load")[2].partition("The `[run]` table")[0]
+    shown = tomllib.loads(section.partition("```toml\n")[2].partition("```")[0])
+    plan = plan_from({**shown, "queries": {"q": {"cql": "SELECT * FROM clicks"}}})
+    rows = Values.read(plan.streams[0], 1, Path()).rows(0, np.arange(1000) / 2000)
+    assert rows.keys() == {*shown["streams"]["clicks"]["schema"], "stay?"}
+    assert np.all((rows["knob"] < 20).reshape(10, 100).sum(axis=1) == 20)
+    assert [kind for kind in KINDS if f"| `{kind}` |" not in section] == []
 
 
 def test_four_columns_of_two_million_rows_take_a_moment() -> None:
