@@ -99,7 +99,8 @@ class Drive:
         for file in sorted(self._folder.glob("lane-*.jsonl")):
             for line in file.read_text(encoding="utf-8").splitlines():
                 found = json.loads(line)
-                done[file.name, found.pop("batch")] = Delivery.of_json(found)
+                batch = found.pop("batch")
+                done[file.name, batch] = Delivery.of_json(found)
         whole = Delivery()
         for each in done.values():
             whole.add(each)

