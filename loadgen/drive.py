@@ -84,7 +84,7 @@ class Drive:
             noted.write_text(repr(begin), encoding="utf-8")
         for lane in range(LANES):
             rows = self._rows(lanes=LANES, lane=lane, ahead=(LANES + 1) * self._way.window, begin=begin)
-            self._queries.append(self._written(rows, self._folder / f"lane-{lane}"))
+            self._queries.append(self._written(rows, self._folder / f"lane-{lane}", **self._turns(lane)))
         self._begun = begin
         return begin
 
@@ -143,8 +143,16 @@ class Drive:
         reader = self._spark.readStream.format(source.FORMAT)
         return reader.options(**self._recipe.options(), **pieces, **how).load()
 
-    def _written(self, rows: Any, folder: Path) -> Any:
-        writer = rows.writeStream.format(sink.FORMAT).options(**self._way.options())
+    def _turns(self, lane: int) -> dict[str, Any]:
+        """Rows of the next window never overtake those of the one before, where tasks can see each other's files."""
+        if not self._spark.sparkContext.master.startswith("local"):
+            return {}
+        folder = self._folder / "turns"
+        folder.mkdir(exist_ok=True)
+        return {"turns": str(folder), "lane": lane, "lanes": LANES, "partitions": self._way.partitions}
+
+    def _written(self, rows: Any, folder: Path, **how: Any) -> Any:
+        writer = rows.writeStream.format(sink.FORMAT).options(**self._way.options(), **how)
         journal = folder.with_name(f"{folder.name}.jsonl")
         return writer.option("journal", str(journal)).option("checkpointLocation", str(folder)).start()
 

@@ -33,9 +33,13 @@ from dsms.wire.pieces import pieces
 from loadgen.options import Options
 from loadgen.pace import GRAIN, Delivery, Frame, frames, paced
 from loadgen.rows import DUE, STREAM, batches, check
+from loadgen.turns import Turns
 
 FORMAT = "dsms"
-OPTIONS = ("address", "stream", "due", "pace", "grain", "rows", "producer", "tokenfile", "journal", "end", "timeout")
+OPTIONS = (
+    "address", "stream", "due", "pace", "grain", "rows", "producer", "tokenfile", "journal", "end", "timeout",
+    "turns", "lane", "lanes", "partitions",
+)  # fmt: skip
 ROWS = 50_000  # of a frame, where rows are not paced
 TIMEOUT = 60.0  # seconds for the last frames to be acknowledged
 FRAMES = 32  # bits of a frame's number inside its micro-batch
@@ -55,6 +59,7 @@ class Target:
     producer: str
     token_file: str | None
     timeout: float
+    turns: Turns | None = None  # whose they are to go after
 
     def client(self, place: int = 0, producer: str | None = None) -> Client:
         """A connection; a task always goes to the same gateway, which knows what it has sent before."""
@@ -90,6 +95,7 @@ def target_of(options: Options, schema: StructType, producer: str) -> Target:
         options.text("producer") or producer,
         options.text("tokenfile"),
         options.number("timeout", TIMEOUT),
+        _turns(options),
     )
     with target.client() as client:
         if stream is not None and stream not in client.streams:
@@ -102,7 +108,8 @@ def target_of(options: Options, schema: StructType, producer: str) -> Target:
 
 def written(target: Target, rows: Iterator[pa.RecordBatch], producer: str, micro_batch: int) -> Done:
     """One task's part: everything sent and acknowledged."""
-    partition = _task().partitionId()
+    partition, nap, turns = _task().partitionId(), threading.Event().wait, target.turns
+    place = 0 if turns is None else turns.place(micro_batch, partition)
     numbers = iter(range((micro_batch + 1 << FRAMES) + 1, micro_batch + 2 << FRAMES))
     with target.client(partition, f"{producer}.{partition}") as client:
         schemas = client.streams
@@ -118,8 +125,12 @@ def written(target: Target, rows: Iterator[pa.RecordBatch], producer: str, micro
             schedule = iter(frames(parts(_joined(rows)), target.grain))
         else:
             schedule = (Frame(epoch(), *part) for part in parts(recut(rows, target.rows)))
-        delivery = paced(schedule, send, epoch, threading.Event().wait)
+        if turns is not None:
+            turns.wait(place, nap)
+        delivery = paced(schedule, send, epoch, nap)
         client.flush(target.timeout)
+        if turns is not None:
+            turns.done(place)
     return Done(partition, delivery)
 
 
@@ -147,6 +158,11 @@ def _joined(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _whole(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+
+def _turns(options: Options) -> Turns | None:
+    folder, numbers = options.text("turns"), (("lane", 0), ("lanes", 1), ("partitions", 1))
+    return None if folder is None else Turns(folder, *(options.whole(name, least, least) for name, least in numbers))
 
 
 def _task() -> TaskContext:

@@ -171,7 +171,8 @@ class LoadStreamReader(DataSourceStreamReader):
         """The end, in microseconds of the load's time, of the last window of this lane that is due."""
         load = load_of(self._recipe)
         time = ((epoch() + self._ahead) * MICROS - start["origin"]) * load.speedup
-        due = int(max(0.0, min(time, (load.end + self._window / MICROS) * MICROS)))
+        last = math.inf if math.isinf(load.end) else math.ceil(load.end * MICROS / self._window) * self._window
+        due = int(max(0.0, min(time, last)))
         mine = list(islice(self._windows(start["upto"], due), self._most))
         return {**start, "upto": (mine[-1] + 1) * self._window} if mine else start
 

@@ -4,28 +4,39 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import dsms
-from actors.cli.demo import COLUMNS, PLAN, POLICIES, comparison, deployable
+from actors.cli.demo import COLUMNS, GRAIN, PLAN, POLICIES, comparison
 from actors.cli.spectator import line
-from actors.demo import functions, load
-from dsms.batch import Batch
+from actors.demo import functions
 from dsms.planfile import plan_from, read_table
+from loadgen.load import Load, Recipe
+from loadgen.pace import frames
 
 TABLE = read_table(PLAN)
 SECONDS = 12.0
 
 
+LOAD = Load(Recipe.of(PLAN, duration=SECONDS))
+
+
+def pushes():
+    """What goes when: the rows due in each stretch of time, with the last of them."""
+    parts = [(rows.stream, replace(rows.batch, arrived=rows.due)) for rows in LOAD.rows(0.0, SECONDS)]
+    return frames(parts, GRAIN)
+
+
 def abstract():
     """The plan in figures alone, with the rows of the load arriving as they are pushed."""
     plan = copy.deepcopy({key: value for key, value in TABLE.items() if key != "live"})
-    pushes = load.pushes(TABLE["streams"], SECONDS)
     for name, stream in plan["streams"].items():
-        del stream["schema"]
-        stream["arrivals"] = {"kind": "list", "at": [p.at for p in pushes if p.stream == name for _ in range(p.count)]}
+        del stream["schema"], stream["values"]
+        at = [frame.at for frame in pushes() if frame.stream == name for _ in range(frame.rows.rows)]
+        stream["arrivals"] = {"kind": "list", "at": at}
     for query in plan["queries"].values():
         for operator in query["operators"]:
             del operator["function"]
@@ -38,24 +49,11 @@ def runs():
 
 
 def test_the_plan_has_some_twelve_operators_in_four_queries_of_several_weights():
-    plan = plan_from(deployable(TABLE), folder=PLAN.parent)
+    plan = plan_from(TABLE, folder=PLAN.parent)
     assert len(plan.stations) in range(12, 16)
     assert len(plan.queries) == 4
     assert len({query.weight for query in plan.queries}) > 1
     assert len(next(station for station in plan.stations if station.name == "valid").consumers) == 3
-
-
-def test_every_stream_of_the_plan_is_pushed_with_its_columns():
-    for push in load.pushes(TABLE["streams"], 1.0):
-        assert list(push.rows) == list(TABLE["streams"][push.stream]["schema"])
-        assert {len(column) for column in push.rows.values()} == {push.count}
-
-
-def test_the_load_is_the_same_every_time_and_in_order():
-    first, second = (load.pushes(TABLE["streams"], 2.0) for _ in range(2))
-    assert [(p.at, p.stream, p.count) for p in first] == [(p.at, p.stream, p.count) for p in second]
-    assert all(np.array_equal(a.rows["visitor"], b.rows["visitor"]) for a, b in zip(first, second, strict=True))
-    assert [p.at for p in first] == sorted(p.at for p in first)
 
 
 def test_the_load_takes_three_quarters_of_the_cpu_and_more_than_all_of_it_in_bursts():
@@ -69,15 +67,14 @@ def test_the_load_takes_three_quarters_of_the_cpu_and_more_than_all_of_it_in_bur
             passing[operator["name"]] = stream, share * operator.get("selectivity", 1.0)
             before = operator["name"]
     work = Counter()
-    for push in load.pushes(TABLE["streams"], SECONDS):
-        work[int(push.at)] += push.count * cost[push.stream]
+    for frame in pushes():
+        work[int(frame.at)] += frame.rows.rows * cost[frame.stream]
     assert 0.65 < sum(work.values()) / SECONDS < 0.85
     assert max(work.values()) > 1.4
 
 
 def test_the_functions_let_through_what_the_plan_declares():
-    draw = np.random.default_rng(5)
-    passed = {stream: Batch.of(load.ROWS[stream](draw, 20_000)) for stream in TABLE["streams"]}
+    passed = {rows.stream: rows.batch for rows in LOAD.rows(0.0, SECONDS)}
     for query in TABLE["queries"].values():
         before = passed[query["from"]]
         for operator in query["operators"]:
@@ -106,22 +103,6 @@ def test_fas_mcq_is_the_freshest(runs):
 def test_fifo_is_the_slowest_in_the_mean(runs):
     latency = {policy: run.latency.mean for policy, run in runs.items()}
     assert max(latency, key=latency.get) == "fifo"
-
-
-def test_rows_are_pushed_when_they_are_due():
-    pushed, waited = [], []
-
-    class Client:
-        def push(self, stream, rows, arrived):
-            pushed.append((stream, len(arrived)))
-
-        def flush(self, timeout):
-            pushed.append("flushed")
-
-    pushes = load.pushes(TABLE["streams"], 0.5)
-    load.played(Client(), pushes, waited.append)
-    assert pushed == [*((push.stream, push.count) for push in pushes), "flushed"]
-    assert waited == pytest.approx([push.at for push in pushes], abs=0.1)
 
 
 def test_the_phases_are_shown_side_by_side():

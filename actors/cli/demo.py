@@ -53,15 +53,9 @@ def run(given: argparse.Namespace) -> int:
     plan = read_table(PLAN)
     cluster = part("cluster")
     with stoppable(), leaving(cluster):
-        found = _phases(cluster, deployable(plan), given.seconds)
+        found = _phases(cluster, plan, given.seconds)
     show(comparison(found, given.seconds))
     return 0
-
-
-def deployable(plan: dict[str, Any]) -> dict[str, Any]:
-    """The plan with streams that are pushed rather than made up."""
-    streams = {name: {k: v for k, v in each.items() if k != "arrivals"} for name, each in plan["streams"].items()}
-    return {**plan, "streams": streams}
 
 
 def comparison(found: list[dict[str, Any]], length: float) -> Any:

@@ -263,6 +263,13 @@ def clock_of(setup: Setup, epoch: float | None, sleep: Callable[[float], object]
 
 
 def measured(table: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
-    """A plan's table for a live system: unless it says otherwise, costs are measured and bad rows are put aside."""
+    """A plan's table for a live system: unless it says otherwise, costs are measured and bad rows are put aside.
+
+    Rows of streams with columns are pushed: what the plan says of their arrivals is for whoever pushes them.
+    """
     live = {"on_error": "dead-letter", **({"statistics": "average"} if setup.clock == "wall" else {})}
-    return {**table, "run": {**live, **table.get("run", {})}}
+    streams = {
+        name: {key: value for key, value in each.items() if key != "arrivals"} if "schema" in each else each
+        for name, each in table.get("streams", {}).items()
+    }
+    return {**table, "streams": streams, "run": {**live, **table.get("run", {})}}

@@ -48,9 +48,12 @@ def deployed(ray_cluster: Any, tmp_path: Path) -> Any:
         handles.append(up(table, str(PLAN.parent), str(PLAN), name="e2e", setup=setup))
         return handles[-1]
 
-    yield start
-    for handle in handles:
-        ray_cluster.get(handle.down.remote())
+    def down() -> None:
+        if handles:
+            ray_cluster.get(handles.pop().down.remote())
+
+    yield start, down
+    down()
 
 
 @pytest.mark.parametrize(("policy", "swapped"), [("fifo", "chain"), ("chain", None), ("fas-mcq", None)])
@@ -62,7 +65,8 @@ def test_every_row_that_spark_sends_is_accounted_for(
     from loadgen.load import Recipe
 
     get = ray_cluster.get
-    handle = deployed(policy)
+    start, down = deployed
+    handle = start(policy)
     address = get(handle.status.remote())["gateways"][0]["address"]
     with dsms.connect(address) as client, Drive(formats, Recipe.of(PLAN, duration=SECONDS), Way(address)) as drive:
         drive.start()
@@ -75,7 +79,7 @@ def test_every_row_that_spark_sends_is_accounted_for(
             client.end(stream)
         client.flush(30)
     status = get(handle.status.remote())
-    get(handle.down.remote())  # files are finished
+    down()  # files are finished
     (domain,) = status["domains"]
     sent = sum(rows for _, rows in expected["rows"])
     assert windows == drive.windows

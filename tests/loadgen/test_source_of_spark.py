@@ -108,6 +108,7 @@ def test_only_what_is_due_is_there_unless_it_may_be_ahead() -> None:
     assert upto(begin=str(now + 10)) == 0.0
     assert upto(begin=str(now + 1.0), ahead="2.2") == 1.0
     assert upto(begin=str(now - 2.1), duration="1.2") == 1.5
+    assert upto(begin=str(now - 2.1), duration="1.5") == 1.5
     assert upto(begin=str(now - 2.1), windows="1") == 0.5
     assert upto(begin=str(now - 2.1), speedup="10") == 21.0
     assert [upto(begin=str(now - 2.1), lanes="2", lane=lane) for lane in ("0", "1")] == [1.5, 2.0]
