@@ -145,7 +145,7 @@ class Drive:
 
     def _turns(self, lane: int) -> dict[str, Any]:
         """Rows of the next window never overtake those of the one before, where tasks can see each other's files."""
-        if not self._spark.sparkContext.master.startswith("local"):
+        if not (self._spark.sparkContext.master or "").startswith("local"):
             return {}
         folder = self._folder / "turns"
         folder.mkdir(exist_ok=True)
