@@ -20,7 +20,7 @@ from dsms.recording.replica import replica
 
 
 class LadenClock(VirtualClock):
-    """Virtual time in which a turn takes some time besides its work, and work more or less than its cost."""
+    """Virtual time in which some passes between a turn and the next, and work takes more or less than its cost."""
 
     exact = False
 
@@ -31,15 +31,17 @@ class LadenClock(VirtualClock):
         self._each, self._stretch = measured.pace.line()
         self._measured = about["clock"] == "wall"
         self._owed = 0.0
-        self._now = recording.since
+        self._now = self._ready = recording.since
 
     def begin(self) -> None:
-        """A turn begins: what it takes besides its work is spent with the first of that."""
-        self._owed = self._each
+        """A turn begins: what is left of the time after the one before is spent with its first step."""
+        self._owed = max(0.0, self._ready - self._now)
 
     def spend(self, cost: float) -> float:
         owed, self._owed = self._owed, 0.0
-        return super().spend(owed + cost * self._stretch / self.budget)
+        now = super().spend(owed + cost * self._stretch / self.budget)
+        self._ready = now + self._each
+        return now
 
     def meter(self) -> float | None:
         return 0.0 if self._measured else None  # whether turns were cut by declared costs
