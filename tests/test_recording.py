@@ -252,13 +252,15 @@ def test_the_lag_says_how_long_ago_rows_were_due(tmp_path):
 
 
 KILLED = """
-import os, signal, sys, time
+import os, pathlib, signal, sys, time
 import dsms
 from dsms.recording import recorder
 recorder.ROWS = 2000
 def kill(now):
     if now > 100:
-        time.sleep(1.0)  # what has been handed on is written
+        run, tables = pathlib.Path(sys.argv[2], "fifo"), ("turns", "arrivals", "memory")
+        while not all(any(run.glob(table + "/part-*")) for table in tables):
+            time.sleep(0.05)
         os.kill(os.getpid(), signal.SIGKILL)
 dsms.simulate(sys.argv[1], "fifo", record=sys.argv[2], progress=kill)
 """
