@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 
 import numpy as np
@@ -18,6 +19,7 @@ from dsms.live.roster import Roster
 from dsms.live.setup import Setup
 from dsms.recording import Recorder, read
 from dsms.recording.measured import Measured, Pace
+from dsms.recording.replay import engine_for
 from dsms.recording.whatif import what_if
 
 # How far a replay may be off: what passes is drawn with the measured selectivity, so a few tuples have other fates.
@@ -189,6 +191,22 @@ def test_a_paced_run_in_batches_is_replayed_in_batches(tmp_path, policy, other):
     assert found.again == found.others[policy]
     assert found.others[other]["results"] == found.again["results"]  # who decides does not change what passes
     assert 0 <= found.overhead < 0.02
+
+
+def test_a_policy_knows_in_a_replay_what_it_knew_then_and_not_what_was_measured(tmp_path):
+    stations = [{"name": "a", "function": lambda batch: batch.columns["x"] < 1, "cost": 1e-3, "selectivity": 0.9}]
+    table = {"streams": {"s": {"schema": {"x": "int64"}}}, "queries": {"q": {"from": "s", "operators": stations}}}
+    watching = Recorder(tmp_path / "0", "live")
+    engine = Engine(plan_from(table), policy_named("fifo"), clock=PacedClock(budget=100.0), observers=[watching])
+    engine.push("s", Batch.of({"x": np.arange(100) % 10}))
+    engine.run()
+    engine.finish(engine.clock.now())
+    watching.finish(engine.clock.now())
+    [recording] = read(tmp_path)
+    replay = engine_for(recording, Measured.of(recording), policy_named("chain"), (), math.inf, math.inf)
+    [station] = replay.plan.stations
+    assert station.operator.selectivity == 0.1
+    assert replay.statistics.of(station).selectivity == 0.9
 
 
 def test_a_yardstick_that_knows_fates_is_refused_where_rows_were_run(tmp_path):
