@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from live_system import ROOT, FakeDeployment, Live, domain, squeezed
+from live_system import ROOT, FakeDeployment, Live, domain, squeezed, status_of
 from rich.console import Console
 
 import dsms
@@ -306,6 +306,23 @@ def test_up_deploys_the_plan_with_what_the_options_say_instead(call, live, tmp_p
 def test_up_without_options_goes_by_the_plan(call, live):
     assert call("up", str(LIVE))[0] == 0
     assert live.log[1][-1] == {"setup": Setup("chain"), "replace": False, "token": None}
+
+
+def test_up_records_to_a_folder_of_this_directory_and_says_where(call, live, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    told = {"folder": str(tmp_path / "runs/0"), "error": None}
+    monkeypatch.setattr(FakeDeployment, "status", lambda self: {**status_of(domain(recorded=told)), "name": self.name})
+    _, out, _ = call("up", str(LIVE), "--record", "runs")
+    assert live.log[1][-1]["setup"] == Setup("chain", record=str(tmp_path / "runs"))
+    assert out.splitlines()[-1] == f"recorded to: {tmp_path}/runs/0"
+
+
+def test_status_says_where_a_domain_is_recorded_to_or_why_it_is_not(call, live):
+    failed = {"folder": "/runs/b", "error": "recording to '/runs/b' failed: No space left on device"}
+    kept = {"folder": "/runs/a", "error": None}
+    live.running["dsms"] = FakeDeployment(domain("a", recorded=kept), domain("b", recorded=failed))
+    lines = call("status")[1].splitlines()
+    assert lines[1:3] == ["domain a: recorded to /runs/a", f"domain b: {failed['error']}"]
 
 
 def test_a_start_that_fails_leaves_the_cluster(call, live, monkeypatch):

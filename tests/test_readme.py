@@ -21,7 +21,7 @@ COMMANDS = [
     for kind, text in BLOCKS
     if kind == "sh"
     for line in text.splitlines()
-    if re.search("dsms (run|sim|explain|recommend)", line)
+    if re.search("dsms (run|sim|explain|recommend|whatif)", line)
 ]
 PLANS = re.findall(r"\(`(tests/plans/[\w-]+\.toml)`\):\n\n```toml\n(.*?)^```", README, flags=re.M | re.S)
 
@@ -41,10 +41,16 @@ def test_a_path_a_fork_a_join_and_a_multi_query_plan_are_shown():
     assert [Path(file).stem for file, _ in PLANS] == ["auction", "path", "fork", "join", "queries"]
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Where the commands write to, and one finds what another has written."""
+    return tmp_path_factory.mktemp("written")
+
+
 @pytest.mark.parametrize("line", [line for line in COMMANDS if "ray" not in line])
-def test_the_commands_shown_work(line, tmp_path, monkeypatch, capsys):
+def test_the_commands_shown_work(line, written, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)
-    words = shlex.split(line.replace("/tmp/", f"{tmp_path}/"))
+    words = shlex.split(line.replace("/tmp/", f"{written}/"))
     assert main(words[1:]) == 0
     assert capsys.readouterr().out
 
@@ -56,6 +62,7 @@ def test_the_python_shown_works(monkeypatch, capsys):
         ("engine.swap", "cheap 100"),
         ("dsms.explain", "['o1'] 0.8"),
         ("dsms.stream", "{'src': 0, 'n': 50}"),
+        ("what_if", "2420 steps"),
     ):
         code = next(text for kind, text in BLOCKS if kind == "python" and marker in text)
         exec(code, {})
@@ -81,6 +88,16 @@ def test_the_comparison_shown_is_what_make_compare_prints(monkeypatch, capsys):
     assert main(shlex.split(command[1])) == 0
     printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     shown = next(text for kind, text in BLOCKS if kind == "text" and "memory max" in text)
+    for line in shown.splitlines():
+        assert " ".join(line.split()) in printed or set(line.strip()) == {"─"}
+
+
+def test_the_what_if_shown_is_what_is_printed(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(ROOT)
+    assert main(["sim", "tests/plans/bursts.toml", "--policy", "fifo", "--record", str(tmp_path)]) == 0
+    assert main(["whatif", str(tmp_path), "--policy", "chain,qos-chain:memory=0.5,delay=0.5"]) == 0
+    printed = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    shown = next(text for kind, text in BLOCKS if kind == "text" and "recorded (fifo)" in text)
     for line in shown.splitlines():
         assert " ".join(line.split()) in printed or set(line.strip()) == {"─"}
 

@@ -249,7 +249,7 @@ class Domain:
         try:
             self.engine = succeeded(self.engine, roster.plan, observers, inventory)
         except DsmsError:
-            for observer in self._observers:  # they may have been told of an engine that never began
+            for observer in (*self.watch.observers, *self._observers):  # told, perhaps, of one that never began
                 observer.attach(self.engine)
             raise
         self.roster, self.watch = roster, watch

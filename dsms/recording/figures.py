@@ -87,7 +87,7 @@ class _Tally:
 
     def read(self, parts: dict[str, dict[str, Any]]) -> None:
         """A stretch of the run."""
-        while self._ahead and any(len(part["at"]) and part["at"][-1] >= self._ahead[0][0] for part in parts.values()):
+        while self._ahead and any(_rows(part) and part["at"][-1] >= self._ahead[0][0] for part in parts.values()):
             at, policy, _ = self._ahead.pop(0)
             # What happens at that instant is still of the phase before: a swap comes between two turns.
             before = {name: picked(part, part["at"] <= at) for name, part in parts.items()}

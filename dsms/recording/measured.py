@@ -52,7 +52,7 @@ class Pace:
         spread = xx - x * x
         slope = (xy - x * y) / spread if spread > 1e-12 * max(xx, 1e-300) else 1.0
         slope = min(max(slope, 0.0), y / x if x else 1.0)  # neither may take less than no time
-        return max(0.0, y - slope * x), slope
+        return float(max(0.0, y - slope * x)), float(slope)
 
 
 @dataclass

@@ -67,15 +67,16 @@ class Recorder(Observer):
             self._describe()
 
     def arrive(self, now: float, stream: int, count: int) -> None:
-        self._stretch.arrivals.append((now, self._streams[stream], count, self._engine.lag))
+        self._stretch.arrivals += (now, self._streams[stream], count, self._engine.lag)
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         if self._policy is not self._engine.policy:
             self._policy = self._engine.policy
             self._decider = self._stretch.names["policy"].code(text_of(self._policy))
         number, decider, at, rows = self._turn, self._decider, start, self._stretch.steps
-        for queue, taken, made, cost, *_ in steps:
-            rows.append((number, at, self._stations[queue.station.index], taken, made, cost, decider))
+        for step in steps:
+            cost = step[3]
+            rows += (number, at, self._stations[step[0].station.index], step[1], step[2], cost, decider)
             at += cost * self._pace
         self._turn = number + 1
         if self._real and start - self._folded > SECONDS:
@@ -89,8 +90,7 @@ class Recorder(Observer):
     def explain(self, reason: str) -> None:
         """Why the policy in charge was put there: said after the swap, before anything else happens."""
         if self._stretch.phases:
-            row = self._stretch.phases.pop()
-            self._stretch.phases.append((*row[:2], self._stretch.names["reason"].code(reason)))
+            self._stretch.phases[-1] = self._stretch.names["reason"].code(reason)
 
     def read(self, journal: Journal) -> None:
         if self.error is not None:
@@ -138,7 +138,7 @@ class Recorder(Observer):
 
     def _phase(self, now: float, policy: Policy, reason: str) -> None:
         names = self._stretch.names
-        self._stretch.phases.append((now, names["policy"].code(text_of(policy)), names["reason"].code(reason)))
+        self._stretch.phases += (now, names["policy"].code(text_of(policy)), names["reason"].code(reason))
 
     def _write(self) -> None:
         """Hand on all that has come since the last time."""

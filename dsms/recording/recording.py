@@ -63,7 +63,8 @@ class Recording:
             now: dict[str, dict[str, Any]] = {}
             for name, part in there.items():
                 end = int(np.searchsorted(part["at"], upto, side="right"))
-                now[name] = picked(part, slice(0, end))
+                if end:
+                    now[name] = picked(part, slice(0, end))
                 left[name] = picked(part, slice(end, None)) if end < len(part["at"]) else None
             yield now
 

@@ -17,10 +17,11 @@ from dsms.recording.lots import Lot, LotRunner
 from dsms.recording.measured import Measured
 from dsms.recording.recording import Recording
 from dsms.recording.replica import replica
+from dsms.statistics import KINDS
 
 
 class LadenClock(VirtualClock):
-    """Virtual time in which a turn takes some time besides its work, and work more or less than its cost."""
+    """Virtual time in which some passes between a turn and the next, and work takes more or less than its cost."""
 
     exact = False
 
@@ -31,15 +32,17 @@ class LadenClock(VirtualClock):
         self._each, self._stretch = measured.pace.line()
         self._measured = about["clock"] == "wall"
         self._owed = 0.0
-        self._now = recording.since
+        self._now = self._ready = recording.since
 
     def begin(self) -> None:
-        """A turn begins: what it takes besides its work is spent with the first of that."""
-        self._owed = self._each
+        """A turn begins: what is left of the time after the one before is spent with its first step."""
+        self._owed = max(0.0, self._ready - self._now)
 
     def spend(self, cost: float) -> float:
         owed, self._owed = self._owed, 0.0
-        return super().spend(owed + cost * self._stretch / self.budget)
+        now = super().spend(owed + cost * self._stretch / self.budget)
+        self._ready = now + self._each
+        return now
 
     def meter(self) -> float | None:
         return 0.0 if self._measured else None  # whether turns were cut by declared costs
@@ -58,22 +61,31 @@ class _Turns(Observer):
 
 
 class Replay(Engine):
-    """An engine into which lots come at the instants at which they were admitted."""
+    """An engine whose policies know of stations and streams at first what was known then, not what was measured."""
+
+    def __init__(self, plan: Plan, policy: Policy, recording: Recording, **engine: Any) -> None:
+        self._recording = recording
+        super().__init__(plan, policy, **engine)
+
+    def start(self, policy: Policy) -> None:
+        declared = replica(self._recording, Measured(), math.inf, listed=False)
+        rates = [one["rate"] or 1.0 for one in self._recording.about["streams"]]
+        self.unwatch(self.statistics)
+        self.statistics = KINDS[declared.settings.statistics](declared, rates)
+        self.watch(self.statistics)
+        super().start(policy)
+
+
+class LotReplay(Replay):
+    """One into which lots come at the instants at which they were admitted."""
 
     runner: LotRunner
 
-    def __init__(
-        self, plan: Plan, policy: Policy, recording: Recording, until: float, clock: Clock, **engine: Any
-    ) -> None:
+    def __init__(self, plan: Plan, policy: Policy, recording: Recording, until: float, **engine: Any) -> None:
         places = {stream.name: place for place, stream in enumerate(plan.streams)}
         self._lots = _lots(recording, places, until)
-        self._rates = [one["rate"] or 1.0 for one in recording.about["streams"]]
         self._lot: tuple[int, float, int, float] | None = None
-        super().__init__(plan, policy, clock=clock, **engine)
-
-    def start(self, policy: Policy) -> None:
-        self.statistics.flow(self._rates)  # policies know of them what was known then
-        super().start(policy)
+        super().__init__(plan, policy, recording, **engine)
 
     def _look_ahead(self) -> None:
         self._lot = next(self._lots, None)
@@ -111,15 +123,15 @@ def engine_for(
     listed = recording.about["clock"] == "virtual"  # every tuple has its own instant there, and its own fate
     plan = replica(recording, measured, until, listed)
     if listed:
-        return Engine(plan, policy, observers=observers, cut=cut)
+        return Replay(plan, policy, recording, observers=observers, cut=cut)
     clock = LadenClock(recording, measured)
     live = recording.about["runtime"] == "live"
-    return Replay(
+    return LotReplay(
         plan,
         policy,
         recording,
         until,
-        clock,
+        clock=clock,
         runner=partial(_runner, live),
         observers=[_Turns(clock), *observers],
         cut=cut,

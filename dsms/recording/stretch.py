@@ -35,13 +35,13 @@ class Names:
 
 
 class Stretch:
-    """Rows as tuples while they come, as arrays from time to time, and as columns when they are written."""
+    """Rows as numbers in one list while they come, as arrays from time to time, as columns when they are written."""
 
     def __init__(self) -> None:
         self.names = {column: Names() for column in NAMED}
-        self.steps: list[tuple[float, ...]] = []  # rows of turns
-        self.arrivals: list[tuple[float, ...]] = []
-        self.phases: list[tuple[float, ...]] = []
+        self.steps: list[float] = []  # rows of turns, one after the other: a tuple each would take twice the time
+        self.arrivals: list[float] = []
+        self.phases: list[float] = []
         self._done: dict[str, list[Floats]] = {table: [] for table in TABLES}
 
     def add(self, table: str, *columns: Floats | NDArray[np.int64]) -> None:
@@ -50,10 +50,10 @@ class Stretch:
             self._done[table].append(np.column_stack(columns).astype(np.float64, copy=False))
 
     def settle(self) -> int:
-        """Make arrays of what has come as tuples; answers how many rows the longest table has."""
+        """Make arrays of what has come as numbers; answers how many rows the longest table has."""
         for table, rows in (("turns", self.steps), ("arrivals", self.arrivals), ("phases", self.phases)):
             if rows:
-                self._done[table].append(np.array(rows, dtype=np.float64))
+                self._done[table].append(np.array(rows, dtype=np.float64).reshape(-1, len(TABLES[table])))
                 rows.clear()
         return max(sum(map(len, parts)) for parts in self._done.values())
 

@@ -1,0 +1,110 @@
+"""Live runs on Ray, recorded: nothing is missing, and a replay of who decided comes near what was measured."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from itertools import pairwise
+from statistics import mean
+
+import pytest
+import ray
+
+import dsms
+from actors.cli.demo import PLAN, deployable
+from actors.deployment import up
+from actors.messages import ARRIVALS
+from actors.parts import wait_for
+from dsms.clock import epoch
+from dsms.live.setup import Setup
+from dsms.parcel import Parcel
+from dsms.planfile import read_table
+from dsms.recording import read
+from dsms.recording.whatif import what_if
+from loadgen.load import Load, Recipe
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(240)]
+SECONDS = 4.0
+EVERY = 0.2  # seconds of rows that go together
+RUNS = 3
+DRAIN = 30.0
+NEAR = 0.25  # how far the mean over three runs may be off; it was 1 to 9 % on two busy cores
+
+
+def played(seconds):
+    """The demonstration's load, each part of it when the last of its rows is due."""
+    load, begun = Load(Recipe.of(PLAN, duration=seconds)), time.monotonic()
+    for grain in range(round(seconds / EVERY)):
+        time.sleep(max(0.0, begun + (grain + 1) * EVERY - time.monotonic()))
+        yield from load.rows(grain * EVERY, (grain + 1) * EVERY)
+
+
+def recorded(crew, folder, policy):
+    """That load on a scheduler and hosts that are actors."""
+    setup = Setup(policy=policy, clock="paced", record=str(folder))
+    crew.begin("0", deployable(read_table(PLAN)), str(PLAN.parent), "plan.toml", None, setup)
+    routes, origin = crew.ask("routes"), crew.ask("status")["now"]
+    for number, rows in enumerate(played(SECONDS)):
+        batch = replace(rows.batch, arrived=origin + rows.due)
+        ray.get([crew.hosts[place].put.remote({str(number): batch}) for place in routes[rows.stream]])
+        parcel = Parcel(str(number), batch.rows, batch.memory(), due=float(batch.arrived.mean()))
+        crew.ask("arrived", [(rows.stream, parcel)], group=ARRIVALS)
+    assert wait_for(lambda: not crew.ask("status")["held"], DRAIN)
+    status = crew.ask("status")
+    crew.end()
+    return status, read(folder)[0]
+
+
+@pytest.mark.parametrize("policy", ["fifo", "chain"])
+def test_replaying_who_decided_comes_near_what_was_measured(crew, tmp_path, policy, record_property):
+    ratios = {"memory_mean": [], "latency_mean": []}
+    for number in range(RUNS):
+        status, recording = recorded(crew, tmp_path / str(number), policy)
+        found = what_if(recording, [policy])
+        was, [phase] = found.recorded.whole, status["phases"]
+        assert recording.complete
+        for name in ("results", "turns"):
+            assert was[name] == phase[name]
+        assert was["latency_mean"] == pytest.approx(phase["latency_mean"])
+        assert was["memory_mean"] == pytest.approx(phase["memory_mean"], rel=0.05)  # one goes on until it is closed
+        for name, seen in ratios.items():
+            seen.append(found.again[name] / was[name])
+    for name, seen in ratios.items():
+        record_property(name, [round(ratio, 3) for ratio in seen])
+        print(policy, name, "replayed to recorded:", [round(ratio, 3) for ratio in seen])
+        assert abs(mean(seen) - 1) < NEAR, (name, seen)
+
+
+def test_a_deployment_is_recorded_until_it_goes_down(ray_cluster, tmp_path):
+    setup = Setup(policy="fifo", clock="paced", port=0, actors=2, record="runs")
+    folder = tmp_path / "runs/0"
+    handle = up(deployable(read_table(PLAN)), str(tmp_path), "plan.toml", "recorded", setup)
+    door = ray.get(handle.identity.remote())["gateways"][0]
+    pushed = 0
+    with dsms.connect(door) as client:
+        for policy in ("chain", "fifo"):
+            begun = epoch()
+            for rows in played(1.0):
+                client.push(rows.stream, rows.batch, arrived=begun + rows.due)
+                pushed += len(rows.due)
+            client.flush(DRAIN)
+            ray.get(handle.swap.remote(policy, f"to see {policy}"))
+        domain = ray.get(handle.status.remote())["domains"][0]
+        assert wait_for(lambda: not ray.get(handle.status.remote())["domains"][0]["held"], DRAIN)
+    results = {q["name"]: q["results"] for q in ray.get(handle.status.remote())["domains"][0]["queries"]}
+    assert domain["recorded"] == {"folder": str(folder), "error": None}
+    ray.get(handle.down.remote())
+    [recording] = read(folder)
+    assert recording.complete
+    assert (recording.about["domain"], recording.about["clock"]) == ("0", "paced")
+    parts = list(recording.table("arrivals"))
+    assert sum(int(part["rows"].sum()) for part in parts) == pushed
+    assert all((part["lag"] > 0).all() and part["lag"].mean() < 1.0 for part in parts)
+    found = dict.fromkeys(results, 0)
+    for part in recording.table("outputs"):
+        for query, rows in zip(part["query"].each(), part["rows"].tolist(), strict=True):
+            found[query] += rows
+    assert found == results
+    phases = [("fifo", "first"), ("chain", "to see chain"), ("fifo", "to see fifo")]
+    assert [phase[1:] for phase in recording.phases()] == phases
+    assert all(before[0] < after[0] for before, after in pairwise(recording.phases()))
