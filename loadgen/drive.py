@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import re
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ import loadgen
 from dsms.clock import epoch
 from dsms.errors import FailedError
 from loadgen import sink, source
+from loadgen.faults import in_our_words, said
 from loadgen.load import Recipe, load_of
 from loadgen.pace import GRAIN, Delivery
 from loadgen.rows import NUMBER
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 LANES = 2
 WINDOW = 2.0  # seconds: longer than what Spark does between two micro-batches, on a busy machine too
-PYTHONS = re.compile(r"[\w.]+(Error|Exception|Interrupt): ")
 LEAD = 3.0  # seconds from starting the queries to the first row: they must be ready by then
 
 
@@ -69,10 +68,10 @@ class Drive:
             rows = self._rows(lanes=1, begin=epoch() - self._way.window).where(f"{NUMBER} < 0")
             query = self._written(rows, Path(folder))
             try:
-                query.processAllAvailable()
+                with in_our_words("the load cannot be pushed"):
+                    query.processAllAvailable()
             finally:
                 query.stop()
-            self._check([query])
 
     def start(self, begin: float | None = None) -> float:
         """Begin, or go on where a checkpoint ends; answers from when on rows are due."""
@@ -141,7 +140,8 @@ class Drive:
         window = self._way.window * self._recipe.speedup
         pieces = {"window": window, "windows": 1, "partitions": self._way.partitions}
         reader = self._spark.readStream.format(source.FORMAT)
-        return reader.options(**self._recipe.options(), **pieces, **how).load()
+        with in_our_words("the load cannot be generated"):
+            return reader.options(**self._recipe.options(), **pieces, **how).load()
 
     def _turns(self, lane: int) -> dict[str, Any]:
         """Rows of the next window never overtake those of the one before, where tasks can see each other's files."""
@@ -154,17 +154,10 @@ class Drive:
     def _written(self, rows: Any, folder: Path, **how: Any) -> Any:
         writer = rows.writeStream.format(sink.FORMAT).options(**self._way.options(), **how)
         journal = folder.with_name(f"{folder.name}.jsonl")
-        return writer.option("journal", str(journal)).option("checkpointLocation", str(folder)).start()
+        with in_our_words("the load cannot be pushed"):
+            return writer.option("journal", str(journal)).option("checkpointLocation", str(folder)).start()
 
     def _check(self, queries: list[Any]) -> None:
         for query in queries:
             if (error := query.exception()) is not None:
                 raise FailedError(f"the load could not go on: {said(error)}")
-
-
-def said(error: Any) -> str:
-    """What one of our own parts said, or else Python's last word, or else the first line: the rest is call stacks."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    ours = [line.partition(": ")[2] for line in lines if line.startswith(("dsms.", "loadgen."))]
-    pythons = [line for line in lines if PYTHONS.match(line)]
-    return [*lines[:1], *pythons[-1:], *ours[-1:]][-1] if lines else type(error).__name__

@@ -7,7 +7,6 @@ no rows come until all that is held is worked off, which counts. Ctrl-C ends it 
 from __future__ import annotations
 
 import argparse
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from threading import Event
@@ -86,20 +85,21 @@ def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str,
     never, recipe = Event(), Recipe.of(PLAN, duration=length)
     with ExitStack() as stack:
         with progress() as tell:
-            spark = ThreadPoolExecutor(1).submit(session)  # which takes a while, most of it on Java
-            stack.callback(lambda: spark.result().stop())
+            tell("starting Spark")
+            spark = session()
+            stack.callback(spark.stop)
             tell("starting Ray")
             cluster.local(_system_config=CONFIG)
             setup = Setup.read(plan["live"])
             handle = part("deployment").up(plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell)
             running = System(NAME, handle)
             door = running.ask("status", timeout=SLOW)["gateways"][0]["address"]
-            tell("starting Spark")
+            tell("warming Spark up")
             way = Way(door, grain=GRAIN)
-            Drive(spark.result(), recipe, way).warm()
+            Drive(spark, recipe, way).warm()
         with spectator(running):
             for policy in POLICIES:
-                with Drive(spark.result(), recipe, way) as drive:
+                with Drive(spark, recipe, way) as drive:
                     begin = drive.start()
                     never.wait(begin - SOON - epoch())
                     running.ask("swap", policy, TURN)
