@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,3 +46,32 @@ def session(master: str | None = None, name: str = "dsms") -> SparkSession:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+@contextmanager
+def during(master: str | None = None) -> Iterator[SparkSession]:
+    """The session for as long as it is needed; stopped afterwards if it was started for this.
+
+    What Spark could not do is said in a line: the rest of what it says is the way through its own code.
+    """
+    before = running()
+    mine = session(master)
+    try:
+        yield mine
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        said = (line.strip() for line in str(error).splitlines())
+        raise FailedError(f"Spark could not do it: {next(filter(None, said), type(error).__name__)}") from error
+    finally:
+        if before is None:
+            mine.stop()
+
+
+def running() -> SparkSession | None:
+    """The session that this process has already."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()

@@ -76,4 +76,4 @@ def _show(runs: list[Run], compared: list[dict[str, Any]]) -> None:
 
 
 def _with(text: str, half: float | None, times: float = 1) -> str:
-    return text if half is None else f"{text} ± {half * times:.2g}"
+    return text if half is None else f"{text} ± {half * times:.{'2g' if half * times < 100 else '0f'}}"

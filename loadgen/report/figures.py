@@ -28,6 +28,7 @@ TITLES = {
     "output_rate": "results a time unit",
 }
 WIDE = 9.4
+REM = 7  # of a page, for an inch of a picture
 ROOM = 0.07  # share of a run that a phase must have for its name to be written
 
 
@@ -60,10 +61,10 @@ def over_time(run: Run, windows: Sequence[Figures], colours: Colours, unit: str)
     for axes, label in zip(panels, labels, strict=True):
         _bands(axes, run, colours, named=axes is memory)
         axes.set_ylabel(label, fontsize=8, color=INK)
-        axes.set_ylim(bottom=0)
         _tidy(axes)
         if axes.get_legend_handles_labels()[0]:
-            axes.legend(frameon=False, fontsize=7, loc="upper right", ncols=3)
+            where = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.96)}
+            axes.legend(frameon=False, fontsize=7, ncols=3, borderaxespad=0.0, **where)
     rates.set_xlabel(f"time since the beginning ({unit})", fontsize=8, color=INK)
     rates.set_xlim(0, run.duration or 1)
     return _svg(figure, f"{run.label}: memory, latency, staleness and rates over time")
@@ -81,7 +82,6 @@ def together(runs: Sequence[Run], windows: dict[str, list[Figures]], colours: Co
             edges = np.array([rows[0]["since"], *(row["until"] for row in rows)]) - run.since
             _steps(axes, edges, rows, name, colours[policy], policy, times=times)
         axes.set_ylabel(label, fontsize=8, color=INK)
-        axes.set_ylim(bottom=0)
         _tidy(axes)
     handles, labels = panels[0].get_legend_handles_labels()
     once = dict(zip(labels, handles, strict=True))
@@ -103,8 +103,9 @@ def intervals(rows: Sequence[Figures], colours: Colours) -> str:
         axes.set_title(TITLES[name], fontsize=8.5, color=INK)
         axes.set_yticks(range(len(rows)), [_short(row["policy"]) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.margins(x=0.1)
         axes.set_xlim(left=0)
-        _tidy(axes)
+        _tidy(axes, from_zero=False)
     return _svg(figure, "policies compared")
 
 
@@ -124,7 +125,7 @@ def variance_time(flows: Sequence[tuple[str, str, Burstiness]], unit: str) -> st
     axes.set_ylabel("variance by mean²", fontsize=8, color=INK)
     if flows:
         axes.legend(frameon=False, fontsize=6.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
-    _tidy(axes)
+    _tidy(axes, from_zero=False)
     return _svg(figure, "variance over scale")
 
 
@@ -146,7 +147,10 @@ def _bands(axes: Axes, run: Run, colours: Colours, named: bool) -> None:
             axes.text(since, 1.02, f" {_short(phase.policy)}", transform=where, fontsize=7, color=INK)
 
 
-def _tidy(axes: Axes) -> None:
+def _tidy(axes: Axes, from_zero: bool = True) -> None:
+    if from_zero:
+        axes.margins(y=0.1)
+        axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e5e8ee", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -175,4 +179,6 @@ def _svg(figure: Figure, about: str) -> str:
     with rc_context({"svg.hashsalt": about, "svg.fonttype": "none", "font.family": "sans-serif"}):
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Title": about})
     drawn = text.getvalue()
-    return re.sub(r'(<svg [^>]*?)width="[^"]*"', r'\1role="img"', drawn[drawn.index("<svg ") :], count=1)
+    size = f'role="img" style="max-width:{figure.get_figwidth() * REM:.0f}rem"'  # as wide as there is room for
+    plain = re.sub(r'height="[^"]*"', "", drawn[drawn.index("<svg ") :], count=1)
+    return re.sub(r'width="[^"]*"', size, plain, count=1)

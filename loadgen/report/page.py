@@ -17,12 +17,12 @@ OPEN = 4  # runs whose pictures are shown unasked
 TEXTS = ("policy", "policies", "run", "query", "flow", "clock", "reason")  # columns that stand on the left
 Cell = Callable[[Figures], str]
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; color: #22304a; background: #fbfcfd; max-width: 62rem; margin: 2rem auto;
+body { font: 15px/1.5 system-ui, sans-serif; color: #22304a; background: #fbfcfd; max-width: 76rem; margin: 2rem auto;
   padding: 0 1.2rem; }
 h1 { font-size: 1.5rem; margin-bottom: .2rem; } h2 { font-size: 1.15rem; margin: 2.2rem 0 .5rem; }
 h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; } p { margin: .4rem 0; } .quiet { color: #6b7688; font-size: .87rem; }
-.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .84rem; margin: .6rem 0; }
-th, td { padding: .22rem .65rem; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.wide { overflow-x: auto; } table { border-collapse: collapse; font-size: .8rem; margin: .6rem 0; }
+th, td { padding: .22rem .5rem; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
 th { border-bottom: 1.5px solid #33415c; font-weight: 600; vertical-align: bottom; }
 td { border-bottom: 1px solid #e8ebf0; } .text { text-align: left; }
 svg { width: 100%; height: auto; } details { margin: .5rem 0; } summary { cursor: pointer; font-weight: 600; }
@@ -105,7 +105,7 @@ def _with_half(name: str, times: float = 1) -> Cell:
 
 
 def _brief(value: float) -> str:
-    return f"{value:,.2g}" if abs(value) < 1e4 else f"{value:,.0f}"
+    return f"{value:,.2g}" if abs(value) < 100 else f"{value:,.0f}"
 
 
 def _differences(rows: Sequence[Figures], unit: str) -> list[str]:
@@ -189,7 +189,7 @@ def _over_time(runs: Sequence[Run], found: Analysis, colours: Colours, unit: str
             parts.append(f'<p class="quiet">{len(group)} runs with the same arrivals:</p>')
             parts.append(figures.together(group, windows, colours, unit))
     columns: dict[str, Cell] = {
-        "from": lambda row: figure(row["since"]),
+        f"from<br>({unit})": lambda row: figure(row["from"]),
         "policy": lambda row: escape(row["policy"]),
         "reason": lambda row: escape(row["reason"]),
         f"lasted<br>({unit})": lambda row: figure(row["seconds"]),
@@ -198,7 +198,7 @@ def _over_time(runs: Sequence[Run], found: Analysis, colours: Colours, unit: str
     }
     for run in runs:
         drawn = figures.over_time(run, windows[run.label], colours, unit)
-        phases = [row for row in found.phases if row["run"] == run.label]
+        phases = [row | {"from": row["since"] - run.since} for row in found.phases if row["run"] == run.label]
         opened = " open" if len(runs) <= OPEN else ""
         table = _table(phases, columns) if len(phases) > 1 else ""
         parts.append(f"<details{opened}><summary>{escape(run.label)}</summary>{drawn}{table}</details>")
@@ -264,11 +264,13 @@ def _notes(unit: str) -> list[str]:
 
 
 def _table(rows: Sequence[Figures], columns: dict[str, Cell]) -> str:
-    texts = {place for place, title in enumerate(columns) if title.startswith(TEXTS)}
+    """As HTML; columns of which nothing is known are left out."""
+    cells = {title: [cell(row) for row in rows] for title, cell in columns.items()}
+    shown = {title: texts for title, texts in cells.items() if set(texts) != {"–"}}
+    left = [' class="text"' if title.startswith(TEXTS) else "" for title in shown]
 
-    def line(cells: Iterable[str], tag: str) -> str:
-        marked = (f'<{tag} class="text">' if place in texts else f"<{tag}>" for place in range(len(columns)))
-        return "<tr>" + "".join(f"{mark}{cell}</{tag}>" for mark, cell in zip(marked, cells, strict=True)) + "</tr>"
+    def line(texts: Iterable[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}{how}>{text}</{tag}>" for text, how in zip(texts, left, strict=True)) + "</tr>"
 
-    body = "".join(line((cell(row) for cell in columns.values()), "td") for row in rows)
-    return f'<div class="wide"><table><thead>{line(columns, "th")}</thead><tbody>{body}</tbody></table></div>'
+    body = "".join(line(texts, "td") for texts in zip(*shown.values(), strict=True))
+    return f'<div class="wide"><table><thead>{line(shown, "th")}</thead><tbody>{body}</tbody></table></div>'

@@ -19,7 +19,7 @@ from loadgen.report.tally import Figures
 def report(
     spark: SparkSession, folders: Sequence[Path], out: Path, say: Callable[[str], None]
 ) -> tuple[list[Run], list[Figures]]:
-    """Write `report.html` and `aggregates/` of the runs in these folders; answers with them, and how policies compare."""
+    """Write `report.html` and `aggregates/` of the runs in these folders; answers with them and the comparison."""
     runs = recorded(folders)
     found = analyse(spark, runs, say)
     policies, pairs = compared(found), differences(found)
