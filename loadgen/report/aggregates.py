@@ -35,9 +35,16 @@ def write(tables: dict[str, list[Figures]], folder: Path) -> None:
     for name in ("runs", "phases", "queries", "windows", "burstiness", "policies", "differences"):
         path = folder / f"{name}.parquet"
         if name in tables:
-            parquet.write_table(pa.Table.from_pylist(tables[name]), path)
+            parquet.write_table(_table(tables[name]), path)
         else:
             path.unlink(missing_ok=True)
+
+
+def _table(rows: list[Figures]) -> pa.Table:
+    """Its columns; one in which nothing is known is one of numbers all the same."""
+    table = pa.Table.from_pylist(rows)
+    kinds = [(each.name, pa.float64() if pa.types.is_null(each.type) else each.type) for each in table.schema]
+    return table.cast(pa.schema(kinds))
 
 
 def _scales(runs: Sequence[Run], found: Analysis) -> list[Figures]:
