@@ -16,6 +16,7 @@ from dsms.errors import DsmsError
 from dsms.recording import Recording, read
 from loadgen.report import flow, memory, results
 from loadgen.report.flow import BINS, Burstiness, burstiness
+from loadgen.report.percentiles import QUANTILES, Percentiles, percentiles
 from loadgen.report.periods import Run, cut, phases_of
 from loadgen.report.tables import Tables
 from loadgen.report.tally import Figures, Tally
@@ -71,7 +72,7 @@ def analyse(spark: SparkSession, runs: list[Run], say: Say) -> Analysis:
     _put(tallies, gone, ("rows", "latency", "longest"))
     _put(tallies, stale, ("stale",))
     say("sorting latencies")
-    ranks = _ranks(_columns(results.percentiles(tables)))
+    ranks = percentiles(tables)
     say("counting arrivals")
     flows = _flows(runs, _columns(flow.counts(tables)))
     lag = {place: row["lag"] for place, row in came.items()}
@@ -115,21 +116,9 @@ def _put(tallies: Sequence[Tally], columns: Columns, names: Sequence[str]) -> No
             tally.put(name, cell[mine].tolist(), [columns[name][place] for place in mine])
 
 
-Ranks = dict[tuple[int, str | None, int | None, int | None], Figures]
-
-
-def _ranks(columns: Columns) -> Ranks:
-    """Percentiles by run, query, phase and window: None where all of them are meant."""
-    keys = zip(*(columns[key] for key in ("run", "query", "phase", "window")), strict=True)
-    values = zip(*(columns[name] for name in results.QUANTILES), strict=True)
-    named = (dict(zip([f"latency_{name}" for name in results.QUANTILES], each, strict=True)) for each in values)
-    return dict(zip(keys, named, strict=True))
-
-
-def _ranked(
-    ranks: Ranks, run: int, query: str | None = None, phase: int | None = None, window: int | None = None
-) -> Figures:
-    return ranks.get((run, query, phase, window)) or {f"latency_{name}": None for name in results.QUANTILES}
+def _ranked(ranks: Percentiles, run: int, key: str = "run") -> Figures:
+    mine = ranks.get((run, key), {})
+    return {f"latency_{name}": mine.get(name) for name in QUANTILES}
 
 
 def _flows(runs: Sequence[Run], columns: Columns) -> dict[tuple[int, str], Burstiness]:
@@ -139,7 +128,7 @@ def _flows(runs: Sequence[Run], columns: Columns) -> dict[tuple[int, str], Burst
     return {(run, name): burstiness(bins, runs[run].duration) for (run, name), bins in counted.items()}
 
 
-def _of_run(tally: Tally, ranks: Ranks, lag: float | None) -> Figures:
+def _of_run(tally: Tally, ranks: Percentiles, lag: float | None) -> Figures:
     run, about = tally.run, tally.run.recording.about
     policies = list(dict.fromkeys(phase.policy for phase in run.phases))
     told = {"run": run.label, "policy": ", ".join(policies), "phases": len(run.phases), "runtime": about["runtime"]}
@@ -148,14 +137,14 @@ def _of_run(tally: Tally, ranks: Ranks, lag: float | None) -> Figures:
     return told | tally.whole() | _ranked(ranks, run.place)
 
 
-def _of_phases(tally: Tally, ranks: Ranks) -> Iterable[Figures]:
+def _of_phases(tally: Tally, ranks: Percentiles) -> Iterable[Figures]:
     run = tally.run
     for place, phase in enumerate(run.phases):
         told = {"run": run.label, "phase": place, **phase._asdict()}
-        yield told | tally.over(np.flatnonzero(tally.phase == place)) | _ranked(ranks, run.place, phase=place)
+        yield told | tally.over(np.flatnonzero(tally.phase == place)) | _ranked(ranks, run.place, f"phase:{place}")
 
 
-def _of_windows(tally: Tally, ranks: Ranks) -> Iterable[Figures]:
+def _of_windows(tally: Tally, ranks: Percentiles) -> Iterable[Figures]:
     run = tally.run
     for window in range(run.windows):
         mine = np.flatnonzero(tally.window == window)
@@ -166,10 +155,10 @@ def _of_windows(tally: Tally, ranks: Ranks) -> Iterable[Figures]:
             "until": run.cells[mine[-1]].until,
         }
         told["policy"] = run.phases[run.cells[mine[0]].phase].policy
-        yield told | tally.over(mine) | _ranked(ranks, run.place, window=window)
+        yield told | tally.over(mine) | _ranked(ranks, run.place, f"window:{window}")
 
 
-def _of_queries(run: Run, gone: Columns, stale: Columns, ranks: Ranks) -> Iterable[Figures]:
+def _of_queries(run: Run, gone: Columns, stale: Columns, ranks: Percentiles) -> Iterable[Figures]:
     """A row for every query of the plan, those without results too."""
     mine = {name: _named(gone, run.place, name) for name in ("rows", "latency", "longest")}
     behind, weights = (
@@ -187,7 +176,7 @@ def _of_queries(run: Run, gone: Columns, stale: Columns, ranks: Ranks) -> Iterab
             "latency_max": mine["longest"].get(query),
             "staleness": behind.get(query, 0.0) / run.duration if run.duration else None,
             "output_rate": rows / run.duration if run.duration else None,
-        } | _ranked(ranks, run.place, query=query)
+        } | _ranked(ranks, run.place, f"query:{query}")
 
 
 def _named(columns: Columns, run: int, name: str) -> dict[str, Any]:
