@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dsms.errors import FailedError
 from loadgen.java import java_home
@@ -40,7 +45,64 @@ def session(master: str | None = None, name: str = "dsms") -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_CONF_DIR", str(CONF))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    logging.getLogger().addFilter(_news)
     builder = SparkSession.builder.master(master or LOCAL).appName(name)
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with _unbroken():
+        return builder.getOrCreate()
+
+
+def _news(record: logging.LogRecord) -> bool:
+    """All but what the way to Java says of an interruption, at length: it is raised, too."""
+    return not str(record.msg).endswith("while sending command.")
+
+
+@contextmanager
+def _unbroken() -> Iterator[None]:
+    """Ctrl-C meanwhile counts afterwards: a Java that is left while it starts stays for ever."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+
+    def note(number: int, _: Any) -> None:
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is note:  # else Spark has its own by now, which stops what it works on
+            signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def during(master: str | None = None) -> Iterator[SparkSession]:
+    """The session for as long as it is needed; stopped afterwards if it was started for this.
+
+    What Spark could not do is said in a line: the rest of what it says is the way through its own code.
+    """
+    before = running()
+    mine = session(master)
+    try:
+        yield mine
+    except Exception as error:
+        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
+            raise
+        said = (line.strip() for line in str(error).splitlines())
+        raise FailedError(f"Spark could not do it: {next(filter(None, said), type(error).__name__)}") from error
+    finally:
+        if before is None:
+            mine.stop()
+
+
+def running() -> SparkSession | None:
+    """The session that this process has already."""
+    if "pyspark" not in sys.modules:
+        return None
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()

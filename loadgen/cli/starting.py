@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dsms.cli.telling import Tell
-from dsms.errors import FailedError
-from loadgen.session import LOCAL, session
+from loadgen.session import LOCAL, during
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+log = logging.getLogger("dsms")
 
 
 def master(parser: argparse.ArgumentParser) -> None:
@@ -26,30 +25,8 @@ def master(parser: argparse.ArgumentParser) -> None:
 
 
 @contextmanager
-def spark(master: str | None, tell: Tell) -> Iterator[SparkSession]:
-    """The session; stopped afterwards if it was started for this."""
+def spark(master: str | None, tell: Tell) -> Iterator[Any]:
+    """The session."""
     tell("starting Spark")
-    before = _running()
-    running = session(master)
-    try:
-        yield running
-    except Exception as error:
-        if type(error).__module__.startswith(("pyspark.", "py4j.")):
-            raise FailedError(f"Spark could not do it: {_said(error)}") from error
-        raise
-    finally:
-        if before is None:
-            running.stop()
-
-
-def _running() -> SparkSession | None:
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError:
-        return None  # `session` says what to do
-    return SparkSession.getActiveSession()
-
-
-def _said(error: Exception) -> str:
-    """The first line that says something: the rest is Java's own call stack."""
-    return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    with during(master) as session:
+        yield session

