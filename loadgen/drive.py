@@ -44,9 +44,10 @@ class Way:
 
     def options(self) -> dict[str, Any]:
         """For the sink."""
-        given = {"address": self.address, "pace": True, "grain": self.grain}
-        file = os.environ.get("DSMS_TOKEN_FILE")  # tasks may have other surroundings
-        return given if file is None else {**given, "tokenfile": file}
+        around = {"address": "DSMS_ADDRESS", "tokenfile": "DSMS_TOKEN_FILE"}  # tasks may have other surroundings
+        found = {option: os.environ[name] for option, name in around.items() if name in os.environ}
+        given = {"address": self.address} if self.address else {}
+        return {**found, **given, "pace": True, "grain": self.grain}
 
 
 class Drive:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import FailedError
+from loadgen.faults import in_our_words
 from loadgen.java import java_home
 
 if TYPE_CHECKING:
@@ -81,19 +82,12 @@ def _unbroken() -> Iterator[None]:
 
 @contextmanager
 def during(master: str | None = None) -> Iterator[SparkSession]:
-    """The session for as long as it is needed; stopped afterwards if it was started for this.
-
-    What Spark could not do is said in a line: the rest of what it says is the way through its own code.
-    """
+    """The session for as long as it is needed; stopped afterwards if it was started for this."""
     before = running()
     mine = session(master)
     try:
-        yield mine
-    except Exception as error:
-        if not type(error).__module__.startswith(("pyspark.", "py4j.")):
-            raise
-        said = (line.strip() for line in str(error).splitlines())
-        raise FailedError(f"Spark could not do it: {next(filter(None, said), type(error).__name__)}") from error
+        with in_our_words("Spark could not do it"):
+            yield mine
     finally:
         if before is None:
             mine.stop()

@@ -44,7 +44,7 @@ def deployed(ray_cluster: Any, tmp_path: Path) -> Any:
         table = read_table(PLAN)
         for name, query in table["queries"].items():
             query["sink"] = {"parquet": str(tmp_path / f"{name}.parquet")}
-        setup = Setup.read({**table["live"], "policy": policy, "actors": 4})
+        setup = Setup.read({**table["live"], "policy": policy, "actors": 4, "port": 0})
         handles.append(up(table, str(PLAN.parent), str(PLAN), name="e2e", setup=setup))
         return handles[-1]
 
