@@ -16,11 +16,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-import loadgen
 from dsms.clock import epoch
 from dsms.errors import FailedError
 from loadgen import sink, source
 from loadgen.faults import in_our_words, said
+from loadgen.formats import register
 from loadgen.load import Recipe, load_of
 from loadgen.pace import GRAIN, Delivery
 from loadgen.rows import NUMBER
@@ -61,7 +61,7 @@ class Drive:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._queries: list[Any] = []
         self._begun = 0.0
-        loadgen.register(spark)
+        register(spark)
 
     def warm(self) -> None:
         """Take the first window through everything but the last step: the first query of a session is slow."""
