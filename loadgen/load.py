@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from dsms.demand import utilisation
 
 from dsms.arrivals import Arrivals
 from dsms.batch import Batch
+from dsms.demand import utilisation
 from dsms.errors import DsmsError, PlanError, existing
 from dsms.fates import name_hash
 from dsms.plan import Plan, Stream

@@ -85,12 +85,36 @@ def during(master: str | None = None) -> Iterator[SparkSession]:
     """The session for as long as it is needed; stopped afterwards if it was started for this."""
     before = running()
     mine = session(master)
+    came: list[int] = []
     try:
-        with in_our_words("Spark could not do it"):
+        with _noted(came), in_our_words("Spark could not do it"):
             yield mine
+    except FailedError:
+        if came:
+            raise KeyboardInterrupt from None
+        raise
     finally:
         if before is None:
             mine.stop()
+
+
+@contextmanager
+def _noted(came: list[int]) -> Iterator[None]:
+    """Ctrl-C meanwhile is noted: Spark lets go of its work then, and may say that it failed rather than why."""
+    theirs = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(theirs):
+        yield
+        return
+
+    def note(number: int, frame: Any) -> None:
+        came.append(number)
+        theirs(number, frame)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, theirs)
 
 
 def running() -> SparkSession | None:

@@ -103,8 +103,7 @@ def intervals(rows: Sequence[Figures], colours: Colours) -> str:
         axes.set_title(TITLES[name], fontsize=8.5, color=INK)
         axes.set_yticks(range(len(rows)), [_short(row["policy"]) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.margins(x=0.1)
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, axes.get_xlim()[1] * 1.06)  # room for what differs little and is far from 0
         _tidy(axes, from_zero=False)
     return _svg(figure, "policies compared")
 
@@ -149,8 +148,7 @@ def _bands(axes: Axes, run: Run, colours: Colours, named: bool) -> None:
 
 def _tidy(axes: Axes, from_zero: bool = True) -> None:
     if from_zero:
-        axes.margins(y=0.1)
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(0, axes.get_ylim()[1] * 1.06)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e5e8ee", linewidth=0.6)
     axes.set_axisbelow(True)

@@ -184,10 +184,11 @@ def _over_time(runs: Sequence[Run], found: Analysis, colours: Colours, unit: str
     for run in runs:
         if len(run.phases) == 1:
             alike.setdefault(run.arrivals, []).append(run)
-    for group in alike.values():
-        if len(group) > 1:
-            parts.append(f'<p class="quiet">{len(group)} runs with the same arrivals:</p>')
-            parts.append(figures.together(group, windows, colours, unit))
+    groups = [group for group in alike.values() if len(group) > 1]
+    for place, group in enumerate(groups):
+        title = f"the same arrivals: {escape(', '.join(run.label for run in group))}"
+        drawn = figures.together(group, windows, colours, unit)
+        parts.append(f"<details{' open' if place == 0 else ''}><summary>{title}</summary>{drawn}</details>")
     columns: dict[str, Cell] = {
         f"from<br>({unit})": lambda row: figure(row["from"]),
         "policy": lambda row: escape(row["policy"]),
