@@ -61,7 +61,7 @@ def _news(record: logging.LogRecord) -> bool:
 
 @contextmanager
 def _unbroken() -> Iterator[None]:
-    """Ctrl-C meanwhile counts afterwards: a Java that is left while it starts stays for ever."""
+    """Ctrl-C or TERM meanwhile counts afterwards: a Java that is left while it starts stays for ever."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -70,12 +70,13 @@ def _unbroken() -> Iterator[None]:
     def note(number: int, _: Any) -> None:
         came.append(number)
 
-    before = signal.signal(signal.SIGINT, note)
+    before = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        if signal.getsignal(signal.SIGINT) is note:  # else Spark has its own by now, which stops what it works on
-            signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            if signal.getsignal(number) is note:  # else Spark has its own by now, which stops what it works on
+                signal.signal(number, handler)
     if came:
         raise KeyboardInterrupt
 

@@ -183,6 +183,8 @@ def test_stream_is_the_same_however_it_is_split(kind: str, data: st.DataObject, 
         table["start"] = origin = data.draw(st.sampled_from([0, 0.3, 7.7, 1e6 + 0.1]))
     if "count" in KINDS[kind].keys and data.draw(st.booleans()):
         table["count"] = data.draw(st.integers(1, 5000))
+    if "clump" in KINDS[kind].keys and data.draw(st.booleans()):
+        table["clump"] = data.draw(st.sampled_from([0.05, 0.3, 3.0]))
     if "order" in KINDS[kind].keys:
         table["order"] = data.draw(st.sampled_from(["cycle", "random"]))
     seed = data.draw(st.integers(0, 50))
@@ -295,6 +297,13 @@ def test_scaled_stream_has_the_same_tuples_sooner(
 def test_scale_is_a_positive_number(factor: float) -> None:
     with pytest.raises(ValueError, match=r"a factor of .*; a finite number above 0 wanted"):
         arrivals("poisson", rate=1).scaled(factor)
+
+
+def test_clumps_come_together_at_the_end_of_what_they_were_collected_in() -> None:
+    plain, clumped = (example("poisson", count=2000, **more) for more in ({}, {"clump": 0.25}))
+    assert instants(clumped) == (np.ceil(plain.between(0, 100) / 0.25) * 0.25).tolist()
+    assert len(set(instants(clumped))) < 40
+    assert clumped.end > instants(clumped)[-1]
 
 
 def test_number_beyond_the_end_is_how_many_there_were() -> None:

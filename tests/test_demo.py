@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import dsms
-from actors.cli.demo import COLUMNS, GRAIN, PLAN, POLICIES, comparison
+from actors.cli.demo import COLUMNS, PLAN, POLICIES, comparison
 from actors.cli.spectator import line
 from actors.demo import functions
 from dsms.planfile import plan_from, read_table
 from loadgen.load import Load, Recipe
-from loadgen.pace import frames
+from loadgen.pace import GRAIN, frames
 
 TABLE = read_table(PLAN)
 SECONDS = 12.0

@@ -30,7 +30,6 @@ NAME = "demo"
 PLAN = Path(demo.__file__).with_name("plan.toml")
 POLICIES = ("fifo", "chain", "fas-mcq", "adaptive")
 SECONDS = 12.0
-GRAIN = 0.1  # seconds of rows that go together: a turn has enough to do to be worth its messages
 DRAIN = 60.0  # seconds in which the queues must be worked off when nothing comes
 GLANCE = 0.1  # between two looks at them
 DOWN = 15.0
@@ -95,8 +94,9 @@ def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str,
             running = System(NAME, handle)
             door = running.ask("status", timeout=SLOW)["gateways"][0]["address"]
             tell("warming Spark up")
-            way = Way(door, grain=GRAIN)
-            Drive(spark, recipe, way).warm()
+            way = Way(door)
+            with Drive(spark, recipe, way) as drive:
+                drive.warm()
         with spectator(running):
             for policy in POLICIES:
                 with Drive(spark, recipe, way) as drive:

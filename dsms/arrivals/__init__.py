@@ -2,7 +2,7 @@
 
 from dsms.arrivals.kinds import KINDS, arrivals_from
 from dsms.arrivals.listed import Listed
-from dsms.arrivals.process import Arrivals, Floats, draw
+from dsms.arrivals.process import Arrivals, Clumped, Floats, draw
 from dsms.arrivals.replay import Replay, TraceFile
 
-__all__ = ["KINDS", "Arrivals", "Floats", "Listed", "Replay", "TraceFile", "arrivals_from", "draw"]
+__all__ = ["KINDS", "Arrivals", "Clumped", "Floats", "Listed", "Replay", "TraceFile", "arrivals_from", "draw"]

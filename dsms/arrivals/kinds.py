@@ -14,7 +14,7 @@ from dsms.arrivals.flows import Pareto, mean_packets
 from dsms.arrivals.listed import Constant, Listed
 from dsms.arrivals.onoff import OnOff
 from dsms.arrivals.poisson import Bursts, Poisson
-from dsms.arrivals.process import Arrivals, Floats
+from dsms.arrivals.process import Arrivals, Clumped, Floats
 from dsms.arrivals.replay import Replay, TraceFile
 from dsms.arrivals.stretched import Crowd, Piecewise, diurnal, flash
 from dsms.arrivals.table import ArrivalTable
@@ -91,15 +91,15 @@ KINDS = {
     "list": Kind(lambda table, seed: _listed(table.listed(), table), "at cost size until"),
     "file": Kind(lambda table, seed: _listed(table.traced(), table), "path column until"),
     "push": Kind(lambda table, seed: Listed(np.empty(0), {}), ""),
-    "constant": Kind(lambda table, seed: Constant(table.interval()), "rate utilisation every start count until"),
-    "poisson": Kind(lambda table, seed: Poisson(table.rate(), seed), "rate utilisation seed start count until"),
-    "bursts": Kind(_bursts, "rate utilisation group seed start count until"),
-    "pareto": Kind(_pareto, "flows utilisation packets alpha shortest seed start count until"),
-    "onoff": Kind(_onoff, "rate utilisation sources alpha on off seed start count until"),
-    "piecewise": Kind(_piecewise, "rates utilisation every order seed start count until"),
-    "diurnal": Kind(_diurnal, "rate utilisation amplitude period phase seed start count until"),
-    "flash": Kind(_flash, "rate utilisation at peak rise decay every seed start count until"),
-    "trace": Kind(_replay, "path column speedup rate utilisation loop start count until"),
+    "constant": Kind(lambda table, seed: Constant(table.interval()), "rate utilisation every start count until clump"),
+    "poisson": Kind(lambda table, seed: Poisson(table.rate(), seed), "rate utilisation seed start count until clump"),
+    "bursts": Kind(_bursts, "rate utilisation group seed start count until clump"),
+    "pareto": Kind(_pareto, "flows utilisation packets alpha shortest seed start count until clump"),
+    "onoff": Kind(_onoff, "rate utilisation sources alpha on off seed start count until clump"),
+    "piecewise": Kind(_piecewise, "rates utilisation every order seed start count until clump"),
+    "diurnal": Kind(_diurnal, "rate utilisation amplitude period phase seed start count until clump"),
+    "flash": Kind(_flash, "rate utilisation at peak rise decay every seed start count until clump"),
+    "trace": Kind(_replay, "path column speedup rate utilisation loop start count until clump"),
 }
 
 
@@ -118,4 +118,5 @@ def arrivals_from(
     start = read.number("start", 0.0)
     if start < 0:
         raise PlanError(f"{start!r} given; time begins at 0", "start")
-    return process.limited(start, count, read.number("until", math.inf))
+    process = process.limited(start, count, read.number("until", math.inf))
+    return Clumped(process, read.number("clump", above=0)) if "clump" in table else process

@@ -107,3 +107,25 @@ class Scaled(Arrivals):
     def _run(self, start: float, stop: float) -> tuple[int, Floats]:
         first, found = self.process.numbered(start * self.factor, stop * self.factor)
         return first, found / self.factor
+
+
+class Clumped(Arrivals):
+    """Another process by way of somebody who collects tuples and sends what there is, every so long."""
+
+    def __init__(self, process: Arrivals, every: float) -> None:
+        super().__init__(process.rate, process.carries)
+        self.process, self.every = process, every
+
+    @cached_property
+    def end(self) -> float:
+        end = self.process.end
+        return end if math.isinf(end) else math.nextafter(float(self._sent(np.array([end]))[0]), math.inf)
+
+    def _run(self, start: float, stop: float) -> tuple[int, Floats]:
+        first, found = self.process.numbered(start - 2 * self.every, stop + self.every)
+        return first, self._sent(found)
+
+    def _sent(self, instants: Floats) -> Floats:
+        """When what comes at these instants is sent on: at the end of a stretch; the first begins with the process."""
+        start: float = self.process._start
+        return start + np.ceil((instants - start) / self.every) * self.every

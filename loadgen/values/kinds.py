@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from dsms.arrivals import Replay, TraceFile
+from dsms.arrivals import Clumped, Replay, TraceFile
 from dsms.batch import NULLS, Column
 from dsms.durations import microseconds
 from dsms.errors import PlanError
@@ -136,6 +136,7 @@ def _trace(table: ValueTable) -> TraceFile:
     if "path" in table.entries:
         return TraceFile.at(table.text("path"), table.folder)
     process = table.stream.arrivals(0) if table.stream.arrivals else None
+    process = process.process if isinstance(process, Clumped) else process
     if not isinstance(process, Replay):
         raise PlanError("missing; the stream's arrivals replay no trace that it could be", "path")
     return process.trace
