@@ -1,6 +1,7 @@
 """What the papers draw to decide who runs first: pure functions of costs, selectivities and sizes, no engine.
 
-`envelope` has the charts of a path and of a batch, `partition` cuts forks into pieces, `tuples` cuts a queue into runs.
+`envelope` has the charts of a path and of a batch, `partition` cuts forks into pieces, `tuples` cuts a queue into runs,
+`fluid` has the least memory that these leave any scheduler.
 Everything takes floats, or fractions where a result is to be exact.
 """
 
@@ -15,6 +16,7 @@ from dsms.charts.envelope import (
     progress_chart,
     slopes,
 )
+from dsms.charts.fluid import Fluid
 from dsms.charts.partition import (
     Forks,
     Piece,
@@ -29,6 +31,7 @@ from dsms.charts.partition import (
 from dsms.charts.tuples import Run, TupleChart, tuple_segments
 
 __all__ = [
+    "Fluid",
     "Forks",
     "Piece",
     "Point",

@@ -79,14 +79,17 @@ def _stream(path: tuple[Station, ...]) -> Stream:
 
 
 def trees(
-    plan: Plan, statistics: Statistics, cost: Callable[[Estimate], float] = lambda known: known.cost
+    plan: Plan,
+    statistics: Statistics,
+    cost: Callable[[Estimate], float] = lambda known: known.cost,
+    size: Callable[[Station], float] = lambda station: station.size,
 ) -> list[Tree[Station]]:
     """Every station with all that is behind it, by its place in the plan."""
     grown: list[Tree[Station]] = []
     for station in reversed(plan.stations):
         known = statistics.of(station)
         behind = [grown[len(plan.stations) - 1 - consumer.index] for consumer in station.consumers]
-        grown.append(Tree(station, cost(known), known.selectivity, station.size, station.sink, behind))
+        grown.append(Tree(station, cost(known), known.selectivity, size(station), station.sink, behind))
     return grown[::-1]
 
 
