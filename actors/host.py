@@ -18,6 +18,7 @@ from dsms.batch import Batch
 from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
 from dsms.goods import Goods
+from dsms.operators.footprint import state_bytes
 from dsms.parcel import Parcel
 
 PATIENCE = 30.0  # seconds that goods may take to come after the grant that is about them
@@ -116,6 +117,10 @@ class Host:
         self._lay(arrivals)
         complete = [self._complete(name, dues).goods for name in self.stands]
         return {(goods.name, port): goods.contents(port) for goods in complete for port in range(goods.ports)}
+
+    def state_bytes(self) -> dict[str, float]:
+        """By station: the bytes that its operator keeps."""
+        return {name: state_bytes(stand.goods.operator) for name, stand in self.stands.items()}
 
     def clear(self) -> None:
         """Be as new."""

@@ -111,6 +111,10 @@ class ActorRunner(BatchRunner):
             self._contents[place] = answered(send(host.contents, self._arrivals.pop(place, []), self._dues()))
         return self._contents[place][queue.station.name, queue.port]
 
+    def state_bytes(self) -> dict[str, float]:
+        told = self.fleet.each(lambda _, host: send(host.state_bytes))
+        return {name: size for one in told for name, size in one.items()}
+
     def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
         found: dict[str, Goods] = {}
         for place, names in self._by_place(stations):

@@ -102,7 +102,7 @@ class Engine(Helm):
             tell(now)
         if self._served is not None:
             self._served(segment)
-        share = segment.limit if self._share is None else self._within(self._share(segment), segment)
+        share = self.granted = segment.limit if self._share is None else self._within(self._share(segment), segment)
         if share is ONE and segment.only is not None:  # by far the most turns of a simulation
             steps = [self._work(segment.only, now, segment.startup, 1)]
         elif share is ONE and self.policy.stepwise:

@@ -29,6 +29,7 @@ class Helm:
 
     _on_swap: Sequence[Callable[..., None]] = ()
     _ready: ReadyOrder
+    granted = ONE  # what the last turn was allowed
 
     def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock

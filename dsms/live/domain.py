@@ -16,6 +16,7 @@ from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, stopwatch
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError
 from dsms.live.handover import Inventory, released, succeeded
+from dsms.live.metrics import Metrics, Samples
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
 from dsms.live.watch import Watch
@@ -60,7 +61,7 @@ class Domain:
         self.error: str | None = None
         self._recorder = recorder
         self._observers = (*observers, *([] if recorder is None else [recorder]))
-        self.watch = Watch(roster.plan)
+        self.watch, self._metrics = Watch(roster.plan), Metrics(name)
         self.engine = Engine(
             roster.plan,
             policy_named(setup.policy),
@@ -144,6 +145,11 @@ class Domain:
         setup = {"clock": self._setup.clock, "budget": self._setup.budget}
         recorded = None if self._recorder is None else self._recorder.status()
         return {"domain": self.name, "state": self.state, "error": self.error, "recorded": recorded, **setup, **told}
+
+    def metrics(self) -> Samples:
+        """All that is measured of it, as plain data."""
+        told = self.ask(lambda: self._metrics.samples(self.watch, self.engine)).result()
+        return told | self._metrics.standing(self.state, None if self._recorder is None else self._recorder.status())
 
     def why(self, count: int) -> list[dict[str, Any]]:
         """The last decisions."""

@@ -12,6 +12,7 @@ from dsms.live.histogram import BUCKETS, buckets, figures
 from dsms.live.phases import Phases
 from dsms.live.stale import Stale
 from dsms.live.sums import Sums
+from dsms.live.tally import Tally
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.policies.base import Policy
@@ -40,6 +41,7 @@ class Results(Observer):
         self._late = Sums(names, since)  # their latencies added up
         self._stale = Sums(names, since)
         self._known = Stale(self._plan, since)
+        self.tally = Tally(names)
 
     def attach(self, engine: Engine) -> None:
         self.engine = engine
@@ -60,6 +62,7 @@ class Results(Observer):
             self.counts += np.bincount(gone.whose, gone.alike, len(self.counts)).astype(np.int64)
             self._latencies.at(gone.left, gone.whose * BUCKETS + buckets(latencies), gone.alike)
             self._late.at(gone.left, gone.whose, latencies * gone.alike)
+            self.tally.add(gone, pieces)
             self._stale.over(pieces.since, pieces.until, pieces.whose)
         if self.engine.ledger.held == 0 and not self.engine.undone:
             self._known.forget()
@@ -110,6 +113,7 @@ class Results(Observer):
         after.engine, after.begun, after.turns, after.phases = self.engine, True, self.turns, self.phases
         after._latencies, after._late = self._latencies.carried(names, now), self._late.carried(names, now)
         after._stale, after._known = self._stale.carried(names, now), self._known.carried(plan, now)
+        after.tally = self.tally.carried(names)
         counts = dict(zip(self._stale.names, self.counts.tolist(), strict=True))
         after.counts[:] = [counts.get(name, 0) for name in names]
         return after

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.advice.explain import segments_of
 from dsms.advice.reasons import finite
+from dsms.live.bound import Bound
+from dsms.live.decided import Decided
 from dsms.live.phases import Phases
 from dsms.live.rates import Rates
 from dsms.live.recent import Recent
 from dsms.live.results import Results
+from dsms.live.tally import Tally
+from dsms.live.times import Times
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.selection.gatherer import text_of
@@ -23,16 +27,22 @@ class Watch:
 
     def __init__(self, plan: Plan) -> None:
         self._rates, self._results, self._recent = Rates(plan), Results(plan), Recent()
+        self.decided, self.times, self.bound = Decided(), Times(plan), Bound(plan)
 
     @property
     def observers(self) -> tuple[Observer, ...]:
         """What an engine is to tell of what happens."""
-        return self._rates, self._results, self._recent
+        return self.decided, self._rates, self._results, self.times, self.bound, self._recent
 
     @property
     def phases(self) -> Phases:
         """One for each stretch under one policy."""
         return self._results.phases
+
+    @property
+    def tally(self) -> Tally:
+        """Of each query, from the beginning."""
+        return self._results.tally
 
     def why(self, count: int = 1) -> list[dict[str, Any]]:
         """The last decisions that were looked at, the newest first."""
@@ -48,7 +58,8 @@ class Watch:
         now = self._settle(self._results.engine)
         after = Watch(plan)
         after._rates, after._results = self._rates.carried(plan, now), self._results.carried(plan, now)
-        after._recent = self._recent
+        after._recent, after.decided = self._recent, self.decided
+        after.times, after.bound = self.times.carried(plan), self.bound.carried(plan)
         return after
 
     def status(self, engine: Engine) -> dict[str, Any]:
@@ -79,6 +90,8 @@ class Watch:
         now = engine.clock.now()
         self._rates.settle(now)
         self._results.settle(now)
+        self.times.settle(now)
+        self.bound.advance(now)
         return now
 
     def _streams(self, now: float) -> list[dict[str, Any]]:

@@ -120,6 +120,10 @@ class Runner(ABC):
         """The bytes in each of these queues."""
         return [sum(size for _, size in self.contents(queue)) for queue in queues]
 
+    def state_bytes(self) -> dict[str, float]:
+        """By station: the bytes that its operator keeps; without those that keep nothing."""
+        return {}
+
     def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
         """The goods of these stations for another runner: this one is to be succeeded by one without them."""
         raise DsmsError(f"{type(self).__name__} has no goods that could move")

@@ -17,6 +17,7 @@ from dsms.fates import identities
 from dsms.goods import Goods, Outcome
 from dsms.ledger import NOTHING, Ledger, Queue
 from dsms.operators import Operator
+from dsms.operators.footprint import state_bytes
 from dsms.parcel import Parcel
 from dsms.plan import Plan, Station, surviving
 from dsms.runners.base import NONE, Runner, Step
@@ -161,6 +162,9 @@ class BatchRunner(Runner):
     def contents(self, queue: Queue) -> list[tuple[float, float]]:
         goods: Goods = self._hosts[queue.station.index]
         return goods.contents(queue.port)
+
+    def state_bytes(self) -> dict[str, float]:
+        return {goods.name: state_bytes(goods.operator) for goods in self._hosts}
 
     def extracted(self, stations: Iterable[str]) -> dict[str, Goods]:
         wanted = set(stations)

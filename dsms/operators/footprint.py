@@ -1,0 +1,51 @@
+"""How much an operator keeps: the bytes of the columns in its state, whatever holds them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from dsms.operators.base import Operator
+
+MOST = 400  # things looked at: of more, the rest is taken to be like those
+
+
+def state_bytes(operator: Operator) -> float:
+    """An estimate; what is shared with a larger column counts as its own."""
+    seen: set[int] = set()
+    return _bytes(operator, seen, [MOST])
+
+
+def _bytes(thing: Any, seen: set[int], left: list[int]) -> float:
+    if isinstance(thing, np.ndarray):
+        return 0.0 if id(thing) in seen else _noted(thing, seen)
+    if left[0] <= 0 or thing is None or isinstance(thing, str | bytes | int | float) or callable(thing):
+        return 0.0
+    if id(thing) in seen:
+        return 0.0
+    seen.add(id(thing))
+    left[0] -= 1
+    if isinstance(thing, Mapping):
+        return _sampled(thing.values(), len(thing), seen, left)
+    if isinstance(thing, list | tuple | deque | set | frozenset):
+        return _sampled(thing, len(thing), seen, left)
+    names = {name for kind in type(thing).__mro__ for name in getattr(kind, "__slots__", ())}
+    parts = [*getattr(thing, "__dict__", {}).values(), *(getattr(thing, name, None) for name in names)]
+    return sum(_bytes(part, seen, left) for part in parts)
+
+
+def _sampled(things: Iterable[Any], count: int, seen: set[int], left: list[int]) -> float:
+    """The sum over many things, as far as they can be looked at."""
+    looked, found = min(count, max(1, left[0])), 0.0
+    for thing in islice(things, looked):
+        found += _bytes(thing, seen, left)
+    return found * count / looked if looked else 0.0
+
+
+def _noted(column: np.ndarray[Any, Any], seen: set[int]) -> float:
+    seen.add(id(column))
+    return float(column.nbytes)
