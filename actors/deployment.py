@@ -42,6 +42,7 @@ class Deployment:
         self._roster = Roster(table, Path(folder), file)
         self._where: dict[str, str] = {}  # by query: its domain
         self._doors: list[tuple[str, int]] = []
+        self._metrics: str | None = None  # where they are served
         self._since: float | None = epoch()  # None: it is going down
         self._edition = edition()
         self._changing = threading.Lock()  # one change at a time; questions are answered meanwhile
@@ -58,6 +59,9 @@ class Deployment:
             for place, gateway in enumerate(self._parts.gateways):
                 port = self._setup.port + place if self._setup.port else 0
                 self._doors.append(tuple(self._settled(gateway.listen, self._setup.host, port)))
+            if self._parts.exporter is not None:
+                told = self._settled(self._parts.exporter.listen, self._setup.metrics_host, self._setup.metrics)
+                self._metrics = "http://{}:{}/metrics".format(*told)
             self._serve()
             return self._doors
 
@@ -75,6 +79,7 @@ class Deployment:
             **self.identity(),
             "gateways": [self._or_error(gateway.status, {"address": None}) for gateway in self._parts.gateways],
             "outlet": self._or_error(self._parts.outlet.status, {}),
+            "metrics": self._metrics,
             "domains": [self._or_error(c.scheduler.status, _silent(c.name), CONTROL) for c in crews],
         }
 
@@ -158,7 +163,7 @@ class Deployment:
         """End everything: first what lets rows in, then what works, then what writes; parts may be dead already."""
         self._since = None
         parts = self._parts
-        _closed(parts.gateways)
+        _closed([*parts.gateways, *([] if parts.exporter is None else [parts.exporter])])
         numbers = _closed([crew.scheduler for crew in parts.crews.values()])
         with suppress(DsmsError):
             self._come({query: number for told in numbers for query, number in (told or {}).items()})

@@ -14,6 +14,7 @@ from actors.connection import Connection
 from actors.desk import Desk
 from actors.messages import ARRIVALS, CONTROL, GOODS, Result, is_remote, myself, send
 from dsms.errors import DsmsError
+from dsms.live.metrics import Samples
 from dsms.live.routes import Routes
 from dsms.wire import Bye
 
@@ -38,7 +39,7 @@ class Gateway:
     """
 
     def __init__(self, name: str, outlet: Any = None, token: str | None = None, hello: float = HELLO) -> None:
-        self._outlet, self._token, self._hello = outlet, token, hello
+        self._name, self._outlet, self._token, self._hello = name, outlet, token, hello
         self._calls = Calls()
         self._desk = Desk(name, self._calls, outlet)
         self._address: tuple[str, int] | None = None
@@ -89,13 +90,27 @@ class Gateway:
             return {
                 "address": None if self._address is None else f"{self._address[0]}:{self._address[1]}",
                 "connections": len(desk.connections),
-                "rows": desk.intake.rows,
+                "rows": desk.intake.rows.total(),
                 "bytes": desk.bytes,
                 "rejected": desk.rejected,
                 "subscribers": len(desk.subscribers),
             }
 
         return self._done(status())
+
+    def metrics(self) -> Samples:
+        """What came and was refused so far, as samples."""
+
+        async def metrics() -> Samples:
+            desk = self._desk
+            return {
+                "dsms_ingest_rows_total": [((self._name, stream), rows) for stream, rows in desk.intake.rows.items()],
+                "dsms_ingest_bytes_total": [((self._name,), desk.bytes)],
+                "dsms_ingest_rejected_total": [((self._name,), desk.rejected)],
+                "dsms_ingest_connections": [((self._name,), len(desk.connections))],
+            }
+
+        return self._done(metrics())
 
     def close(self) -> None:
         """Let all clients go and serve no more; nothing if that is done."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
@@ -30,7 +31,7 @@ class Intake:
 
     def __init__(self, name: str, calls: Calls) -> None:
         self.routes = Routes()
-        self.rows = 0
+        self.rows: Counter[str] = Counter()  # by stream
         self._calls = calls
         self._prefix = f"{name}.{secrets.token_hex(4)}."  # one that was here before may have had the same name
         self._count = 0
@@ -75,7 +76,7 @@ class Intake:
         if way.timestamp is not None and (reason := unsound(batch, way.timestamp)) is not None:
             done(f"rows for {stream!r}: {reason}")
             return
-        self.rows += batch.rows
+        self.rows[stream] += batch.rows
         due: float | None = None
         if isinstance(batch.arrived, np.ndarray):
             batch = replace(batch, arrived=batch.arrived - self.routes.epoch)

@@ -11,8 +11,10 @@ import ray
 from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from actors import gateway, outlet
+from actors import exporter, gateway, outlet
 from actors.cluster import NAMESPACE, PREFIX
+from actors.edition import edition
+from actors.exporter import Exporter, Source
 from actors.gateway import Gateway
 from actors.host import HostActor
 from actors.outlet import Outlet
@@ -25,6 +27,7 @@ from dsms.live.setup import Setup
 
 GatewayActor: Any = ray.remote(**gateway.ACTOR)(Gateway)
 OutletActor: Any = ray.remote(**outlet.ACTOR)(Outlet)
+ExporterActor: Any = ray.remote(**exporter.ACTOR)(Exporter)
 BEGIN = 30.0  # seconds that starting may take in any case,
 EACH = 5.0  # and more for every actor: two busy cores take one or two
 LABEL = "ray.io/node-id"
@@ -58,9 +61,21 @@ def launched(wanted: Wanted, tell: Tell) -> Parts:
         here(GatewayActor, f"{wanted.name}:gateway-{place}").remote(f"gateway-{place}", exit_, wanted.token)
         for place in range(wanted.setup.gateways)
     )
-    parts = Parts(crews, doors, exit_)
+    parts = Parts(crews, doors, exit_, _exporter(wanted, crews, doors, exit_))
     _await(parts, tell)
     return parts
+
+
+def _exporter(wanted: Wanted, crews: Mapping[str, Crew], doors: Sequence[Any], exit_: Any) -> Any:
+    """Whoever serves metrics, if that is asked for."""
+    if wanted.setup.metrics is None:
+        return None
+    sources = [
+        *(Source(f"scheduler-{crew.name}", crew.scheduler, "metrics") for crew in crews.values()),
+        *(Source(f"gateway-{place}", door, "metrics") for place, door in enumerate(doors)),
+        Source("outlet", exit_, "there", None),
+    ]
+    return here(ExporterActor, f"{wanted.name}:exporter").remote(wanted.name, edition(), sources)
 
 
 def places_for(domains: int, instead: str | None = None) -> list[str]:
@@ -73,15 +88,21 @@ def places_for(domains: int, instead: str | None = None) -> list[str]:
 
 
 def check_ports(setup: Setup) -> None:
-    """Refuse ports that are taken before anything is started: gateways are on this machine."""
+    """Refuse ports that are taken before anything is started: gateways and metrics are on this machine."""
     for port in range(setup.port, setup.port + setup.gateways) if setup.port else ():
-        try:
-            socket.create_server((setup.host, port)).close()
-        except OSError as error:
-            raise DsmsError(
-                f"no gateway can listen at {setup.host}:{port}: {error.strerror or error}; "
-                "`port` in [live] takes another, or 0: any that is free"
-            ) from None
+        _check("no gateway can listen", setup.host, port, "port")
+    if setup.metrics:
+        _check("metrics cannot be served", setup.metrics_host, setup.metrics, "metrics")
+
+
+def _check(what: str, host: str, port: int, setting: str) -> None:
+    try:
+        socket.create_server((host, port)).close()
+    except OSError as error:
+        raise DsmsError(
+            f"{what} at {host}:{port}: {error.strerror or error}; "
+            f"`{setting}` in [live] takes another, or 0: any that is free"
+        ) from None
 
 
 def here(kind: Any, name: str) -> Any:
@@ -132,6 +153,7 @@ def _kept(name: str) -> dict[str, Any]:
 def _await(parts: Parts, tell: Tell) -> None:
     """Wait until all actors are there, and say how far it is."""
     everyone = [
+        *([] if parts.exporter is None else [parts.exporter]),
         parts.outlet,
         *parts.gateways,
         *(one for crew in parts.crews.values() for one in (crew.scheduler, *crew.hosts)),

@@ -136,6 +136,9 @@ class Outlet:
             ]
         }
 
+    def there(self) -> None:
+        """It is: whoever only wants to know that need not be told the rest."""
+
     def close(self) -> None:
         """Finish all files."""
         for query in list(self._courses):

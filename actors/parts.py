@@ -37,6 +37,7 @@ class Parts:
     crews: dict[str, Crew]
     gateways: tuple[Any, ...]
     outlet: Any
+    exporter: Any = None  # None: nobody wants metrics
 
 
 def settled(calls: Any, what: str, timeout: float = ANSWER) -> Any:

@@ -17,6 +17,7 @@ from dsms.collecting import rarely_collecting
 from dsms.errors import DsmsError
 from dsms.files import DeadLetters
 from dsms.live.domain import Domain, measured
+from dsms.live.metrics import Samples
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
 from dsms.observers import Observer
@@ -100,6 +101,14 @@ class Scheduler:
         for station in told["stations"]:
             station["actor"] = places.get(station["name"])  # None: it has gone meanwhile
         return {**told, "node": ray.get_runtime_context().get_node_id()[:8] if ray.is_initialized() else "here"}
+
+    def metrics(self) -> Samples:
+        """The domain's, and where its operators are."""
+        told, places = self._at_work.metrics(), self._runner.places
+        told["dsms_operator_info"] = [
+            ((*labels[:-1], str(places.get(labels[1], ""))), value) for labels, value in told["dsms_operator_info"]
+        ]
+        return told
 
     def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
         return self._at_work.add(table, Path(folder), file)

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "dsms.wire": {"dsms", "numpy", "msgpack"},
     "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
+    "actors.exporter": {"actors", "dsms", "prometheus_client"},
     "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},
     "actors.cli.demo": {"actors", "dsms", "loadgen"},  # shows both halves at work
     "loadgen": {"loadgen", "dsms", "numpy", "pyarrow", "pyspark"},

@@ -28,6 +28,8 @@ def run(given: argparse.Namespace) -> int:
         return 0
     found = status["domains"]
     print(f"{status['name']}: up {grids.uptime(status)}, dsms {status['version']}")
+    if status.get("metrics"):
+        print(f"metrics at {status['metrics']}")
     for said in (*grids.failures(status), *grids.recorded(status)):
         print(said)
     parts = (grids.domains(found), grids.queries(found), grids.stations(found), grids.gateways(status["gateways"]))

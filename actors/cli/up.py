@@ -24,7 +24,7 @@ from dsms.planfile import plan_from, read_table
 from dsms.policies.registry import policy_named, policy_names
 from dsms.reading import table_of
 
-SETTINGS = ("policy", "clock", "budget", "domains", "actors", "gateways", "host", "port", "record")
+SETTINGS = ("policy", "clock", "budget", "domains", "actors", "gateways", "host", "port", "metrics", "record")
 DOWN = 30.0  # seconds to end in good order; after that Ray ends what is left
 
 
@@ -42,6 +42,7 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--port", type=whole, metavar="P", help=f"of the first gateway; 0: any that is free (default: {plan.port})"
     )
+    parser.add_argument("--metrics", type=whole, metavar="P", help="serve metrics at this port; 0: any that is free")
     recording(parser, "DIR on the node where each domain's scheduler is, called like the domain")
     parser.add_argument("--replace", action="store_true", help="take down a running one of this name first")
     parser.add_argument(
@@ -115,6 +116,8 @@ def _say(status: dict[str, Any], setup: Setup) -> None:
     spread = ", ".join((many(len(stations), "station"), many(len(streams), "stream"), many(len(domains), "domain")))
     print(f"queries: {', '.join(queries)} ({spread})")
     print(f"rows to: {', '.join(doors)}")
+    if status.get("metrics"):
+        print(f"metrics at: {status['metrics']}")
     if recorded := [str(one["recorded"]["folder"]) for one in domains if one.get("recorded")]:
         print(f"recorded to: {', '.join(recorded)}")
     sys.stdout.flush()

@@ -10,7 +10,7 @@ from dsms.errors import PlanError, existing
 from dsms.reading import number
 
 CLOCKS = ("wall", "paced", "virtual")
-WHOLE = {"domains": 1, "actors": 1, "gateways": 1, "port": 0}  # with the least that each may be
+WHOLE = {"domains": 1, "actors": 1, "gateways": 1, "port": 0, "metrics": 0}  # with the least that each may be
 PORT = 7411  # outside the range that Ray keeps for its workers
 ACTORS = 24
 
@@ -27,6 +27,8 @@ class Setup:
     gateways: int = 1  # processes that take rows in and give results out, at ports one after the other
     host: str = "127.0.0.1"
     port: int = PORT  # of the first gateway; 0: any that is free
+    metrics: int | None = None  # the port that metrics are served at; 0: any that is free; None: they are not
+    metrics_host: str = "127.0.0.1"
     record: str = ""  # the folder that runs are recorded to, on each scheduler's node; none: they are not
 
     @classmethod
@@ -46,8 +48,7 @@ class Setup:
         setup = cls(**table)
         if setup.clock not in CLOCKS:
             raise PlanError(f"{setup.clock!r} is no clock{existing(setup.clock, CLOCKS)}", "clock")
-        if setup.port > 65_535 or 0 < setup.port < 1024 or 10_002 <= setup.port <= 19_999:
-            raise PlanError(
-                f"{setup.port} cannot be the port: 10002 to 19999 are Ray's, below 1024 the system's", "port"
-            )
+        for key, port in (("port", setup.port), ("metrics", setup.metrics or 0)):
+            if port > 65_535 or 0 < port < 1024 or 10_002 <= port <= 19_999:
+                raise PlanError(f"{port} cannot be the port: 10002 to 19999 are Ray's, below 1024 the system's", key)
         return setup
