@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import wait
@@ -13,7 +12,6 @@ from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 from actors.calls import Calls
 from actors.messages import CONTROL
@@ -114,7 +112,7 @@ def families(samples: Mapping[str, Any]) -> Iterator[Family]:
 
 def _family(metric: Metric, samples: Iterable[tuple[tuple[str, ...], Any]]) -> Family:
     if metric.kind == HISTOGRAM:
-        edges = [floatToGoString(edge) for edge in (*metric.buckets, math.inf)]
+        edges = [*map(str, metric.buckets), "+Inf"]
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=metric.labels)
         for labels, (counts, total) in samples:
             histogram.add_metric(labels, list(zip(edges, accumulate(counts), strict=True)), total)

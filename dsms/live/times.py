@@ -119,7 +119,9 @@ class Times(Observer):
 
     def settle(self, now: float) -> None:
         """Between two turns: bring all up to this instant."""
-        self._look(range(len(self._row)), now)
+        self._look(range(len(self._row)), now)  # that an input has ended changes no queue
+        for account in self._row:
+            account.turn_to(account.state, now)
         if self._ready:
             self._could += max(0.0, now - self._ready_since)
             self._ready_since = max(now, self._ready_since)

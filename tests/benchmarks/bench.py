@@ -14,6 +14,7 @@ from benchmarks.freshness import freshness
 from benchmarks.held import held
 from benchmarks.live import live
 from benchmarks.load import load
+from benchmarks.metrics import metrics
 from benchmarks.predicted import predicted
 from benchmarks.queries import queries
 from benchmarks.report import Row, table
@@ -33,6 +34,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
     "swaps": swaps,
     "live": live,
     "load": load,
+    "metrics": metrics,
 }
 
 
