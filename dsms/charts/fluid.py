@@ -7,9 +7,10 @@ is before a piece is always worked on first: so all there is to know is how much
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Generic, TypeVar
+
+import numpy as np
 
 from dsms.charts.partition import Piece
 
@@ -23,61 +24,54 @@ class Fluid(Generic[M]):
         # What takes no time is over as soon as it comes, and what frees nothing is never missed.
         kept = [(s, p) for s, pieces in enumerate(charts) for p in pieces if p.time > 0 and p.gain > 0]
         kept.sort(key=lambda entry: -entry[1].slope)
-        self._pieces = [piece for _, piece in kept]
-        self._sources = [source for source, _ in kept]
-        self._of: list[list[int]] = [[] for _ in charts]  # by source: the places of its pieces
-        for place, (source, _) in enumerate(kept):
-            self._of[source].append(place)
-        self._left = [0.0] * len(kept)  # tuples of the source that have not been through this piece
-        self._ready: list[int] = []  # a heap of the places where something is left: the steepest first
+        self._pieces, self._sources = [piece for _, piece in kept], [source for source, _ in kept]
+        self._times = np.array([piece.time for piece in self._pieces])
+        self._gains = np.array([piece.gain for piece in self._pieces])
+        self._of = [np.flatnonzero(np.array(self._sources) == source) for source in range(len(charts))]
+        self._left = np.zeros(len(kept))  # tuples of the source that have not been through this piece
+        self._empty = True
 
     @property
     def held(self) -> float:
         """What is in memory."""
-        return sum(self._left[place] * self._pieces[place].gain for place in self._ready)
+        return float(self._left @ self._gains)
 
     def add(self, source: int, count: float) -> None:
         """Tuples have come."""
-        for place in self._of[source]:
-            if not self._left[place]:
-                heapq.heappush(self._ready, place)
-            self._left[place] += count
+        self._left[self._of[source]] += count
+        self._empty = False
 
     def work(self, time: float) -> None:
-        """So much time has been there to work in."""
-        while self._ready and time > 0:
-            place = self._ready[0]
-            needed = self._left[place] * self._pieces[place].time
-            if needed > time:
-                self._left[place] -= time / self._pieces[place].time
-                return
-            time -= needed
-            self._left[place] = 0.0
-            heapq.heappop(self._ready)
+        """So much time has been there to work in: the steepest pieces are done, one of them perhaps in part."""
+        if self._empty:
+            return
+        needed = self._left * self._times
+        upto = np.cumsum(needed)
+        done = int(np.searchsorted(upto, time, side="right"))
+        self._left[:done] = 0.0
+        self._empty = done == len(self._left)
+        if not self._empty:
+            spare = time - (upto[done] - needed[done])
+            self._left[done] -= min(1.0, max(0.0, spare / needed[done])) * self._left[done]
 
     def clear(self) -> None:
         """All is done."""
-        for place in self._ready:
-            self._left[place] = 0.0
-        self._ready.clear()
+        self._left[:] = 0.0
+        self._empty = True
 
     def like(self, other: Fluid[M], sources: Mapping[int, int]) -> None:
         """Go on where another was, whose sources have these places here; as much is in memory as was there.
 
         What was known of an operator goes on with it: other charts may have it in a piece with others.
         """
-        known = {
-            (sources[other._sources[place]], member): other._left[place]
-            for place, piece in enumerate(other._pieces)
-            if other._sources[place] in sources
-            for member in piece.members
-        }
-        held = sum(
-            other._left[place] * other._pieces[place].gain for place in other._ready if other._sources[place] in sources
-        )
-        self.clear()
+        known: dict[tuple[int, M], float] = {}
+        held = 0.0
+        for source, piece, left in zip(other._sources, other._pieces, other._left.tolist(), strict=True):
+            if source in sources:
+                held += left * piece.gain
+                known.update(((sources[source], member), left) for member in piece.members)
         for place, (source, piece) in enumerate(zip(self._sources, self._pieces, strict=True)):
             self._left[place] = sum(known.get((source, m), 0.0) for m in piece.members) / len(piece.members)
-        self._ready = [place for place, left in enumerate(self._left) if left]
         if found := self.held:
-            self._left = [left * held / found for left in self._left]
+            self._left *= held / found
+        self._empty = not self._left.any()

@@ -45,9 +45,12 @@ class Account:
     def work(self, start: float, end: float, taken: float, made: float, wait: float) -> None:
         """It has worked from then until then, which was not the time it would have been otherwise."""
         self.running += end - start
-        inside = max(0.0, end - max(start, self.since))
-        self.spent[self.state] -= inside
-        self.spent[self.before] -= end - start - inside  # something came for it meanwhile
+        if start >= self.since:
+            self.spent[self.state] -= end - start
+        else:  # something came for it meanwhile
+            inside = max(0.0, end - self.since)
+            self.spent[self.state] -= inside
+            self.spent[self.before] -= end - start - inside
         self.taken += taken
         self.made += made
         self.waits[bisect_left(WAIT, wait)] += 1
@@ -97,13 +100,17 @@ class Times(Observer):
         self._look(self._after_arrival[stream], now)
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
-        pace, row, touched, at = self._pace, self._row, set[int](), start
+        pace, row, at, sized = self._pace, self._row, start, self._bytes
+        touched = self._after_step[steps[0][0].index]
         for queue, taken, made, cost, since, _, sizes in steps:
             end = at + cost * pace
             row[queue.station.index].work(at, end, taken, made, at - since)
-            touched |= self._after_step[queue.index]
-            if self._tracked and sizes is not None:
-                self._move(queue, *sizes)
+            if queue is not steps[0][0]:
+                touched = touched | self._after_step[queue.index]
+            if sizes is not None:
+                sized[queue.index] = sized[queue.index] - sizes[0] if queue.count else 0.0
+                for reader in queue.outlet.readers:
+                    sized[reader.index] += sizes[1]
             at = end
         used = at - start
         if self._occupied is not None:
@@ -147,16 +154,12 @@ class Times(Observer):
         after._idle, after._overhead = self._idle, self._overhead
         return after
 
-    def _move(self, queue: Queue, taken: float, made: float) -> None:
-        """So many bytes have left a queue, and so many have come to those who read what came of them."""
-        self._bytes[queue.index] = self._bytes[queue.index] - taken if queue.count else 0.0
-        for reader in queue.outlet.readers:
-            self._bytes[reader.index] += made
-
     def _look(self, stations: Iterable[int], now: float) -> None:
-        before = self._ready
+        before, row, inputs = self._ready, self._row, self._engine.ledger.inputs
         for index in stations:
-            account, state = self._row[index], self._state(index)
+            account, queues = row[index], inputs[index]
+            alone = len(queues) == 1  # as nearly all are
+            state = (RUNNABLE if queues[0].count else IDLE) if alone else self._state(index)
             if state != account.state:
                 self._ready += (state == RUNNABLE) - (account.state == RUNNABLE)
                 account.turn_to(state, now)
