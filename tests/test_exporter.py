@@ -17,7 +17,9 @@ from test_domain import EVEN, Results, asked, batch, domain_of, settled
 import actors.exporter
 import dsms
 from actors.exporter import Exporter, Source, families
+from actors.launch import check_ports
 from dsms.errors import DsmsError
+from dsms.live.setup import Setup
 from dsms.metric_names import COUNTER, HISTOGRAM, METRICS
 
 HOST = "127.0.0.1"
@@ -136,6 +138,17 @@ def test_parts_that_fail_or_do_not_answer_are_left_out_and_named(monkeypatch: py
     ups = {sample.labels["part"]: sample.value for sample in found["dsms_part_up"].samples}
     assert ups == {"well": 1, "broken": 0, "slow": 0}
     assert value(found, "dsms_memory_tuples") == 7
+
+
+def test_a_port_for_metrics_that_cannot_be_is_refused_before_anything_is_started() -> None:
+    with pytest.raises(DsmsError, match="metrics: 80 cannot be the port: 10002 to 19999 are Ray's, below 1024 the"):
+        Setup.read({"metrics": 80})
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(
+            DsmsError, match=f"metrics cannot be served at {HOST}:{port}: .*; `metrics` in .live. takes"
+        ):
+            check_ports(Setup(port=0, metrics=port))
 
 
 def test_a_port_that_is_taken_is_said_and_one_that_was_used_is_free_again() -> None:

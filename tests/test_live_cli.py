@@ -317,6 +317,15 @@ def test_up_records_to_a_folder_of_this_directory_and_says_where(call, live, tmp
     assert out.splitlines()[-1] == f"recorded to: {tmp_path}/runs/0"
 
 
+def test_up_and_status_say_where_metrics_are(call, live, monkeypatch):
+    where = "http://127.0.0.1:9471/metrics"
+    monkeypatch.setattr(FakeDeployment, "status", lambda self: {**status_of(domain()), "metrics": where})
+    _, out, _ = call("up", str(LIVE), "--metrics", "9471")
+    assert live.log[1][-1]["setup"] == Setup("chain", metrics=9471)
+    assert out.splitlines()[-1] == f"metrics at: {where}"
+    assert call("status")[1].splitlines()[1] == f"metrics at {where}"
+
+
 def test_status_says_where_a_domain_is_recorded_to_or_why_it_is_not(call, live):
     failed = {"folder": "/runs/b", "error": "recording to '/runs/b' failed: No space left on device"}
     kept = {"folder": "/runs/a", "error": None}

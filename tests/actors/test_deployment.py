@@ -81,7 +81,7 @@ class Scheduler(Log):
 class System:
     """A deployment of stand-ins, and all that was asked of them."""
 
-    def __init__(self, domains=2, gateways=1):
+    def __init__(self, domains=2, gateways=1, **setup):
         self.log = []
         shares = divided(Roster(TABLE).plan, domains)
         self.schedulers = [Scheduler(f"s{n}", self.log, names) for n, names in enumerate(shares)]
@@ -91,8 +91,11 @@ class System:
         self.outlet = Log("o", self.log)
         self.outlet.answers = {"status": {"queries": []}}
         crews = {str(n): Crew(str(n), s, (f"host-{n}",)) for n, s in enumerate(self.schedulers)}
-        everyone = Parts(crews, tuple(self.gateways), self.outlet)
-        self.deployment = Deployment("d", TABLE, "", "p.toml", Setup(domains=domains), everyone)
+        exporter = Log("m", self.log) if "metrics" in setup else None
+        if exporter is not None:
+            exporter.answers = {"listen": ("127.0.0.1", 9471)}
+        everyone = Parts(crews, tuple(self.gateways), self.outlet, exporter)
+        self.deployment = Deployment("d", TABLE, "", "p.toml", Setup(domains=domains, **setup), everyone)
         self.deployment.begin({str(n): names for n, names in enumerate(shares)})
         self.begun, self.log[:] = list(self.log), []
 
@@ -223,6 +226,19 @@ def test_what_lets_rows_in_ends_first_and_dead_parts_keep_nobody():
     system.deployment.down()
     closing = [("g0", "close"), ("s0", "close"), ("s1", "close"), ("o", "lacks"), ("o", "close")]
     assert system.asked() == closing * 2
+
+
+def test_metrics_are_served_where_asked_for_before_rows_are_let_in_and_until_the_end():
+    system = System(domains=1, metrics=9471)
+    asked = [f"{who} {what}" for who, what in system.asked(system.begun)]
+    assert asked == ["o open", "s0 open", "g0 listen", "m listen", "g0 serve"]
+    assert ("m", "listen", "127.0.0.1", 9471) in system.begun
+    system.schedulers[0].answers = {"status": {"domain": "0"}}
+    assert system.deployment.status()["metrics"] == "http://127.0.0.1:9471/metrics"
+    system.log.clear()
+    system.deployment.down()
+    assert [f"{who} {what}" for who, what in system.asked()][:3] == ["g0 close", "m close", "s0 close"]
+    assert System().deployment.status()["metrics"] is None
 
 
 def small(**settings):
