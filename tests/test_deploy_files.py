@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 DEPLOY = Path(__file__).parent.parent / "deploy"
-SCRIPTS = ("head", "worker", "stop", "submit")
+SCRIPTS = ("head", "worker", "stop", "submit", "prometheus")
 
 
 def run(script, *arguments, **environment):
@@ -67,6 +67,14 @@ def test_every_script_can_be_run_is_strict_and_explains_itself(script):
         ("worker", ["127.0.0.1:6379", "--ports", "9000"], "port 10999 is in 10002-19999"),
         ("submit", ["nowhere.toml"], "no plan 'nowhere.toml'"),
         ("stop", ["nothing"], "nothing called 'nothing' in"),
+        ("prometheus", ["--port", "x"], "--port: 'x' is not a whole number"),
+        ("prometheus", ["--interval", "5"], "--interval: '5' is not a time such as 1s or 500ms"),
+        (
+            "prometheus",
+            ["--metrics", "http://here:1/metrics"],
+            "'http://here:1/metrics' is neither HOST:PORT nor a file",
+        ),
+        ("prometheus", ["--ray", "nowhere.json"], "'nowhere.json' is neither HOST:PORT nor a file that is there"),
     ],
 )
 def test_a_wrong_call_is_refused_with_what_is_wanted(tmp_path, script, arguments, message):
@@ -91,6 +99,11 @@ def test_a_worker_without_a_token_or_without_a_head_says_so_at_once(tmp_path):
     token.write_text("t")
     code, said = run("worker", address, DSMS_RUN=str(tmp_path), DSMS_RAY_TOKEN=str(token))
     assert (code, f"no head at {address}: nobody listens there" in said) == (1, True)
+
+
+def test_without_prometheus_it_is_said_where_to_get_it():
+    code, said = run("prometheus", DSMS_PROMETHEUS="no-such-program")
+    assert (code, "no no-such-program: apt-get install prometheus" in said) == (1, True)
 
 
 def test_nothing_to_stop_is_no_error(tmp_path):
