@@ -8,7 +8,11 @@ from dataclasses import dataclass
 from dsms.policies.registry import policy_names
 
 FONT = "Roboto, sans-serif"  # the page's own: charts measure their texts by it
-BANDS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#7a5195", "#5c6b73")
+BANDS = (
+    "#0072b2", "#7a5195", "#5c6b73", "#b8860b", "#a6492c", "#d55e00", "#4d7c0f", "#8c6d46",
+    "#b0407f", "#2f6f8f", "#00876c", "#c2437a", "#3f51b5", "#6d4c41", "#455a64", "#827717",
+    "#7b1fa2", "#00695c", "#ad1457", "#1565c0",
+)  # fmt: skip
 COLD_LIGHT, COLD_DARK, HOT = (232, 238, 246), (44, 53, 66), (214, 69, 65)
 
 
