@@ -46,9 +46,9 @@ clean:  ## remove the environment and what tools left
 	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
-LIVE := ".[ray,spark,plot]"
-ALL := ".[ray,spark,plot,dev]"
-BENCH := ".[ray,spark,plot,dev,bench]"
+LIVE := ".[ray,spark,plot,console]"
+ALL := ".[ray,spark,plot,console,dev]"
+BENCH := ".[ray,spark,plot,console,dev,bench]"
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
 	|| $(BIN)/python -m pip install --quiet -c constraints.txt -e $(1)
 

@@ -20,6 +20,7 @@ MAY_IMPORT = {
     "actors": {"actors", "dsms", "numpy", "ray"},
     "actors.exporter": {"actors", "dsms", "prometheus_client"},
     "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},
+    "actors.console": {"actors", "dsms", "fastapi", "nicegui", "uvicorn"},
     "actors.cli.demo": {"actors", "dsms", "loadgen"},  # shows both halves at work
     "loadgen": {"loadgen", "dsms", "numpy", "pyarrow", "pyspark"},
     "loadgen.cli": {"loadgen", "dsms", "numpy", "pyspark", "rich"},
@@ -84,6 +85,8 @@ def test_every_package_imports_only_what_it_may() -> None:
         ("dsms/files/csv.py", "import pyarrow.csv", []),
         ("dsms/cli/__init__.py", "import rich, ray", ["dsms/cli/__init__.py:1 imports ray"]),
         ("actors/station.py", "import ray\nfrom dsms.batch import Batch\nfrom . import runner", []),
+        ("actors/console/page.py", "from nicegui import ui", []),
+        ("actors/cli/console.py", "import nicegui", ["actors/cli/console.py:1 imports nicegui"]),
         ("actors/station.py", "import loadgen", ["actors/station.py:1 imports loadgen"]),
         ("loadgen/source.py", "import pyspark\nimport ray", ["loadgen/source.py:2 imports ray"]),
     ],

@@ -15,6 +15,7 @@ from typing import Any
 from actors import demo
 from actors.cli import grids
 from actors.cli.asking import SLOW, System, log, part
+from actors.cli.console import HOST, parts
 from actors.cli.leaving import leaving
 from actors.cli.spectator import spectator
 from dsms.cli.arguments import positive
@@ -22,7 +23,7 @@ from dsms.cli.stopping import stoppable, undisturbed
 from dsms.cli.tables import percent, seconds, show, table
 from dsms.cli.telling import progress
 from dsms.clock import epoch, stopwatch
-from dsms.errors import FailedError
+from dsms.errors import DsmsError, FailedError
 from dsms.live.setup import Setup
 from dsms.planfile import read_table
 
@@ -93,11 +94,12 @@ def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str,
             handle = part("deployment").up(plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell)
             running = System(NAME, handle)
             door = running.ask("status", timeout=SLOW)["gateways"][0]["address"]
-            tell("warming Spark up")
+            note = _console(stack, running)
+            tell(f"{note}; warming Spark up")
             way = Way(door)
             with Drive(spark, recipe, way) as drive:
                 drive.warm()
-        with spectator(running):
+        with spectator(running, note):
             for policy in POLICIES:
                 with Drive(spark, recipe, way) as drive:
                     begin = drive.start()
@@ -107,6 +109,15 @@ def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str,
                 _drain(running, never)
                 running.ask("swap", POLICIES[0], "until the next load begins")
         return _told(running)
+
+
+def _console(stack: ExitStack, running: System) -> str:
+    """Serve the page, read-only, until all is over; answers where it is. The demonstration goes on without it."""
+    try:
+        url = stack.enter_context(parts().served(lambda: running, HOST, 0))
+    except DsmsError as error:
+        return f"no console: {error}"
+    return f"in the browser: {url}"
 
 
 def _told(running: System) -> list[dict[str, Any]]:

@@ -7,8 +7,9 @@ from contextlib import contextmanager
 from threading import Event, Thread
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, Group
 from rich.live import Live
+from rich.text import Text
 
 from actors.cli import grids
 from actors.cli.asking import System
@@ -21,11 +22,11 @@ PATIENCE = 5.0  # for an answer
 
 
 @contextmanager
-def spectator(running: System) -> Iterator[None]:
-    """Show the system meanwhile on standard output."""
+def spectator(running: System, note: str = "") -> Iterator[None]:
+    """Show the system meanwhile on standard output, and a note above it."""
     enough = Event()
     console = Console()
-    thread = Thread(target=_look, args=(running, console, enough), name="spectator", daemon=True)
+    thread = Thread(target=_look, args=(running, console, enough, note), name="spectator", daemon=True)
     thread.start()
     try:
         yield
@@ -43,14 +44,17 @@ def line(status: dict[str, Any]) -> str:
     return f"{one.get('now') or 0:6.1f} s  {grids.decider(one):20} {fares}"
 
 
-def _look(running: System, console: Console, enough: Event) -> None:
+def _look(running: System, console: Console, enough: Event, note: str) -> None:
     try:
         if not console.is_terminal:
+            if note:
+                print(note, flush=True)
             while not enough.wait(LINE):
                 print(line(running.ask("status", timeout=PATIENCE)), flush=True)
             return
         with Live(console=console, screen=True, auto_refresh=False) as live:
             while not enough.wait(SCREEN):
-                live.update(view(running.ask("status", timeout=PATIENCE), console.height), refresh=True)
+                below = view(running.ask("status", timeout=PATIENCE), console.height - bool(note))
+                live.update(Group(Text(note, no_wrap=True), below) if note else below, refresh=True)
     except FailedError:  # whoever does the work finds out, and says so
         return

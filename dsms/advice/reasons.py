@@ -48,25 +48,20 @@ class PathChart:
     def title(self) -> str:
         return f"{self.query}: {' → '.join(self.path)}"
 
+    @classmethod
+    def of(cls, query: str, path: list[str], points: list[Point]) -> PathChart:
+        """The chart that has these points, with all that follows from them."""
+        envelope = lower_envelope(points)
+        pieces = [[path[i] for i in chain] for chain in chains(points)]
+        return cls(query, path, points, envelope, pieces, slopes(points, envelope), deltas(points, envelope))
+
 
 def path_charts(plan: Plan, statistics: Statistics) -> list[PathChart]:
     """The charts of all ways through the plan as it is known; none where these are too many to look at."""
-    found = []
-    for path in plan.paths() if unfolded(plan) <= MOST_DRAWN else ():
-        points, names = path_chart(path, plan, statistics), [station.name for station in path]
-        envelope = lower_envelope(points)
-        found.append(
-            PathChart(
-                path[-1].query.name,
-                names,
-                points,
-                envelope,
-                [[names[i] for i in chain] for chain in chains(points)],
-                slopes(points, envelope),
-                deltas(points, envelope),
-            )
-        )
-    return found
+    return [
+        PathChart.of(path[-1].query.name, [station.name for station in path], path_chart(path, plan, statistics))
+        for path in (plan.paths() if unfolded(plan) <= MOST_DRAWN else ())
+    ]
 
 
 def knows_the_future(policy: Policy | type[Policy]) -> bool:

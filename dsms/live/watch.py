@@ -15,7 +15,8 @@ from dsms.live.results import Results
 from dsms.live.tally import Tally
 from dsms.live.times import Times
 from dsms.observers import Observer
-from dsms.plan import Plan
+from dsms.plan import Plan, Station
+from dsms.policies.by_chart import size_read
 from dsms.selection.gatherer import text_of
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Watch:
             "qos": str(engine.qos),
             "now": now,
             "held": ledger.held,
+            "bound": self._least(ledger.held),
             "held_bytes": ledger.held_bytes if ledger.size is None else ledger.held * ledger.size,
             "turns": self._results.turns,
             "swaps": self.phases.swaps,
@@ -94,6 +96,11 @@ class Watch:
         self.bound.advance(now)
         return now
 
+    def _least(self, held: float) -> float | None:
+        """What any scheduler would have to hold by now; where it is estimated it may come out too high."""
+        least = self.bound.tuples
+        return None if least is None else min(least, held)
+
     def _streams(self, now: float) -> list[dict[str, Any]]:
         rates = self._rates
         return [{"name": name, "rows": rows, "rate": rates.stream(name, now)} for name, rows in rates.rows.items()]
@@ -108,6 +115,7 @@ class Watch:
                 {
                     "name": station.name,
                     "query": station.query.name,
+                    **_ways(station, engine.plan),
                     "queue": sum(queue.count for queue in engine.ledger.inputs[station.index]),
                     "rate_in": taken / watched if watched > 0 else 0.0,
                     "rate_out": made / watched if watched > 0 else 0.0,
@@ -118,6 +126,12 @@ class Watch:
                 }
             )
         return found
+
+
+def _ways(station: Station, plan: Plan) -> dict[str, Any]:
+    """What a station reads, with the bytes of a tuple that are its own to free, and whether results leave there."""
+    inputs = [{"name": producer.name, "size": size_read(producer, plan)} for producer in station.inputs]
+    return {"inputs": inputs, "sink": station.sink}
 
 
 def _priorities(engine: Engine) -> dict[int, float]:

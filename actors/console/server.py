@@ -1,0 +1,92 @@
+"""Serves the page, in a thread of its own, until it is stopped: for the command, and inside of others."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+from nicegui import ui
+
+from actors.cli.asking import System
+from actors.console.controls import Controls
+from actors.console.guard import Guard
+from actors.console.page import Page
+from actors.console.poller import Poller
+from actors.console.source import Source
+from dsms.errors import DsmsError, FailedError
+
+STARTING = 30.0  # seconds
+STOPPING = 10.0
+RECONNECT = 10.0  # seconds for which a browser that is away finds its page as it was
+
+
+class Server:
+    """One a process: NiceGUI has one application."""
+
+    def __init__(self, source: Source, host: str, port: int, token: str | None = None) -> None:
+        self._socket = _bound(host, port)
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
+        self._poller, self._guard, self._source = Poller(source.look), Guard(token), source
+        config = uvicorn.Config(
+            self._application(), log_level="error", timeout_graceful_shutdown=1, lifespan="on", access_log=False
+        )
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="console", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look and to serve; a page can be asked for from then on."""
+        self._poller.start()
+        self._thread.start()
+        ready = threading.Event()
+        for _ in range(int(STARTING / 0.05)):
+            if self._server.started or not self._thread.is_alive():
+                break
+            ready.wait(0.05)
+        if not self._server.started:
+            self.stop()
+            raise FailedError(f"the console has not begun to serve at {self.url}")
+
+    def stop(self) -> None:
+        """Serve no more."""
+        self._server.should_exit = True
+        self._poller.stop()
+        if self._thread.is_alive():
+            self._thread.join(STOPPING)
+        self._socket.close()
+
+    def _application(self) -> FastAPI:
+        app = FastAPI(openapi_url=None)
+
+        @ui.page("/", title="dsms console")
+        async def index() -> None:
+            page = Page(lambda: self._poller.view, Controls(self._source.ask, self._guard))
+            await ui.context.client.connected()
+            page.follow()
+
+        ui.run_with(app, dark=None, show_welcome_message=False, reconnect_timeout=RECONNECT)
+        return app
+
+
+@contextmanager
+def served(find: Callable[[], System], host: str, port: int, token: str | None = None) -> Iterator[str]:
+    """The console of a system, for as long as it is needed; answers where it is."""
+    server = Server(Source(find), host, port, token)
+    server.start()
+    try:
+        yield server.url
+    finally:
+        server.stop()
+
+
+def _bound(host: str, port: int) -> socket.socket:
+    """A socket at this address: who asks for one that is taken is told before anything has begun."""
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=128)
+    except (OSError, OverflowError) as error:
+        raise DsmsError(f"the console cannot be served at {host}:{port}: {error}") from None
