@@ -31,3 +31,13 @@ def in_our_words(what: str) -> Iterator[None]:
         if type(error).__module__.startswith(("pyspark.", "py4j.")):
             raise FailedError(f"{what}: {said(error)}") from None
         raise
+
+
+@contextmanager
+def gone() -> Iterator[None]:
+    """Ending what may have ended already: a TERM for all processes of a group reaches Java, too."""
+    try:
+        yield
+    except Exception as error:
+        if not isinstance(error, ConnectionError | EOFError) and not type(error).__module__.startswith("py4j."):
+            raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
@@ -46,6 +47,7 @@ class Recipe:
     utilisation: float | None = None  # or so much of the CPU budget
     duration: float | None = None  # seconds in which it is to be pushed
     speedup: float = 1.0  # seconds of the load in a second
+    since: float = 0.0  # what timestamps in the rows count from, in seconds
     seed: int | None = None
 
     @classmethod
@@ -56,7 +58,7 @@ class Recipe:
 
     def options(self) -> dict[str, Any]:
         """The same as options of the Spark format `dsms_load`."""
-        names = ("rate", "utilisation", "duration", "speedup", "seed")
+        names = ("rate", "utilisation", "duration", "speedup", "since", "seed")
         given = {name: value for name in names if (value := getattr(self, name)) is not None}
         return {"plan": str(Path(self.file).resolve()), "stream": ",".join(self.streams), **given}
 
@@ -89,7 +91,7 @@ class Load:
             for s in chosen
             if s.schema is not None
         ]
-        self.speedup = recipe.speedup
+        self.speedup, self._since = recipe.speedup, recipe.since
         ends = [source.arrivals.end for source in self.sources]
         self.end = min(max(ends), math.inf if recipe.duration is None else recipe.duration * recipe.speedup)
 
@@ -101,18 +103,23 @@ class Load:
     def rows(self, start: float, stop: float) -> Iterator[Rows]:
         """What is due in [start, stop), a stream after the other, some thousand rows at a time."""
         stop = min(stop, self.end)
-        for source in self.sources:
-            step = ROWS / max(source.arrivals.rate, ROWS / max(stop - start, 1e-9))
-            for part in range(max(0, math.ceil((stop - start) / step))):
-                begin = start + part * step
-                first, due = source.arrivals.numbered(begin, min(begin + step, stop))
+        for source in self.sources if start < stop else ():
+            parts = max(1, math.ceil((stop - start) * source.arrivals.rate / ROWS))
+            for begin, end in itertools.pairwise(edges(start, stop, parts)):
+                first, due = source.arrivals.numbered(begin, end)
                 for at in range(0, len(due), ROWS):  # a burst may have more than its share
                     piece = due[at : at + ROWS]
-                    yield Rows(source.name, first + at, piece, Batch.of(source.values.rows(first + at, piece)))
+                    columns = source.values.rows(first + at, piece + self._since)
+                    yield Rows(source.name, first + at, piece, Batch.of(columns))
 
     def due(self, start: float, stop: float) -> int:
         """How many rows are due in [start, stop)."""
         return sum(len(source.arrivals.between(start, min(stop, self.end))) for source in self.sources)
+
+
+def edges(start: float, stop: float, parts: int) -> list[float]:
+    """Where the parts of a stretch of time begin and end: each begins exactly where the one before ends."""
+    return [start + (stop - start) * place / parts for place in range(parts)] + [stop]
 
 
 @lru_cache(maxsize=8)
@@ -127,7 +134,8 @@ def _chosen(plan: Plan, names: Sequence[str]) -> list[Stream]:
     for name in names:
         if name not in there:
             raise DsmsError(f"no stream {name!r} in {plan.name or 'the plan'}{existing(name, there)}")
-    chosen = [there[name] for name in names] or [stream for stream in plan.streams if stream.arrivals is not None]
+    named = dict.fromkeys(names) or [stream.name for stream in plan.streams if stream.arrivals is not None]
+    chosen = [there[name] for name in named]
     if not chosen:
         raise PlanError("no stream has `arrivals`, so there is nothing to generate", "streams", plan.name)
     for stream in chosen:
@@ -142,7 +150,9 @@ def _factor(plan: Plan, processes: Mapping[str, Arrivals], recipe: Recipe) -> fl
     """How many times as fast rows come as the plan says."""
     if recipe.rate is not None and recipe.utilisation is not None:
         raise DsmsError("both a rate and a utilisation are given; one of them is wanted")
-    rates = {name: process.rate for name, process in processes.items()}
+    rates = {name: process.rate for name, process in processes.items() if process.end > 0}  # some may have no rows
+    if not rates:
+        raise DsmsError(f"nothing arrives by {', '.join(processes)}, so there is nothing to push")
     if recipe.rate is not None:
         return recipe.rate / sum(rates.values()) / recipe.speedup
     if recipe.utilisation is not None:

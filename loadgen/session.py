@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dsms.errors import FailedError
-from loadgen.faults import in_our_words
+from loadgen.faults import gone, in_our_words
 from loadgen.java import java_home
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",  # frames have as many rows as come at once
     "spark.sql.streaming.ui.enabled": "false",
+    "spark.sql.streaming.pollingDelay": "50ms",
+    "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # parts of recordings have them
 }
 
 
@@ -96,7 +98,8 @@ def during(master: str | None = None) -> Iterator[SparkSession]:
         raise
     finally:
         if before is None:
-            mine.stop()
+            with gone():
+                mine.stop()
 
 
 @contextmanager

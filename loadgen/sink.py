@@ -73,6 +73,7 @@ class Done(WriterCommitMessage):
 
     partition: int
     delivery: Delivery
+    streams: set[str]
 
 
 def target_of(options: Options, schema: StructType, producer: str) -> Target:
@@ -92,7 +93,7 @@ def target_of(options: Options, schema: StructType, producer: str) -> Target:
         pace,
         options.number("grain", GRAIN),
         options.whole("rows", ROWS),
-        options.text("producer") or producer,
+        ".".join(filter(None, (options.text("producer"), producer))),
         options.text("tokenfile"),
         options.number("timeout", TIMEOUT),
         _turns(options),
@@ -112,9 +113,10 @@ def written(target: Target, rows: Iterator[pa.RecordBatch], producer: str, micro
     place = 0 if turns is None else turns.place(micro_batch, partition)
     numbers = iter(range((micro_batch + 1 << FRAMES) + 1, micro_batch + 2 << FRAMES))
     with target.client(partition, f"{producer}.{partition}") as client:
-        schemas = client.streams
+        schemas, streams = client.streams, set[str]()
 
         def send(frame: Frame) -> None:
+            streams.add(frame.stream)
             for piece in pieces(frame.rows, schemas[frame.stream]):
                 client.push(frame.stream, piece, number=next(numbers))
 
@@ -131,7 +133,7 @@ def written(target: Target, rows: Iterator[pa.RecordBatch], producer: str, micro
         client.flush(target.timeout)
         if turns is not None:
             turns.done(place)
-    return Done(partition, delivery)
+    return Done(partition, delivery, streams)
 
 
 def recut(parts: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
@@ -202,7 +204,8 @@ class BatchWriter(DataSourceArrowWriter):
         journal(self._journal, 0, messages)
         if self._end:
             with self._target.client() as client:
-                for stream in [self._target.stream] if self._target.stream else client.streams:
+                sent = {stream for message in messages if isinstance(message, Done) for stream in message.streams}
+                for stream in sorted(sent if self._target.stream is None else {self._target.stream}):
                     client.end(stream)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
@@ -222,7 +225,8 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query, micro_batch = task.getLocalProperty(QUERY), task.getLocalProperty(MICRO_BATCH)
         if query is None or micro_batch is None:
             raise DsmsError(f"{FORMAT}: Spark does not say which query and micro-batch this is; PySpark 4 is wanted")
-        return written(self._target, iterator, self._target.producer or query, int(micro_batch))
+        producer = ".".join(filter(None, (self._target.producer, query)))
+        return written(self._target, iterator, producer, int(micro_batch))
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         journal(self._journal, batchId, messages)

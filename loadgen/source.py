@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any
 
 import numpy as np
@@ -21,13 +21,13 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 from dsms.clock import epoch
 from dsms.errors import DsmsError
 from dsms.files.columns import arrow_of
-from loadgen.load import Load, Recipe, Rows, load_of
+from loadgen.load import Load, Recipe, Rows, edges, load_of
 from loadgen.options import Options
 from loadgen.rows import DUE, MICROS, NUMBER, STREAM, spark_type
 
 FORMAT = "dsms_load"
 OPTIONS = (
-    "plan", "stream", "rate", "utilisation", "duration", "speedup", "seed",
+    "plan", "stream", "rate", "utilisation", "duration", "speedup", "since", "seed",
     "partitions", "window", "windows", "lane", "lanes", "ahead", "begin",
 )  # fmt: skip
 WINDOW = 1.0  # seconds of the load's time, if nothing is said
@@ -54,6 +54,7 @@ def recipe_of(options: Options) -> Recipe:
         utilisation=options.number("utilisation", None),
         duration=options.number("duration", None),
         speedup=options.number("speedup", 1.0),
+        since=options.number("since", 0.0, least=-1.0),
         seed=options.whole("seed", None, least=0),
     )
 
@@ -152,7 +153,7 @@ class LoadStreamReader(DataSourceStreamReader):
     def __init__(self, options: Options, schema: StructType) -> None:
         self._recipe, self._schema = recipe_of(options), schema
         self._partitions = options.whole("partitions", 1)
-        self._window = max(1, round(options.number("window", WINDOW) * MICROS))
+        self._window = micros(options.number("window", WINDOW))
         self._most = options.whole("windows", None)
         self._lanes = options.whole("lanes", 1)
         self._lane = options.whole("lane", 0, least=0)
@@ -171,8 +172,7 @@ class LoadStreamReader(DataSourceStreamReader):
         """The end, in microseconds of the load's time, of the last window of this lane that is due."""
         load = load_of(self._recipe)
         time = ((epoch() + self._ahead) * MICROS - start["origin"]) * load.speedup
-        last = math.inf if math.isinf(load.end) else math.ceil(load.end * MICROS / self._window) * self._window
-        due = int(max(0.0, min(time, last)))
+        due = int(max(0.0, min(time, windows_of(load, self._window) * self._window)))
         mine = list(islice(self._windows(start["upto"], due), self._most))
         return {**start, "upto": (mine[-1] + 1) * self._window} if mine else start
 
@@ -206,6 +206,15 @@ class TimedStretch(Stretch):
 
 
 def split(start: float, stop: float, parts: int) -> list[Stretch]:
-    """A stretch of time in equal parts; their ends meet exactly."""
-    ends = [start + (stop - start) * place / parts for place in range(parts)] + [stop]
-    return [Stretch(ends[place], ends[place + 1]) for place in range(parts)]
+    """A stretch of time in equal parts."""
+    return [Stretch(*ends) for ends in pairwise(edges(start, stop, parts))]
+
+
+def micros(window: float) -> int:
+    """A window's length in whole microseconds: what offsets are made of."""
+    return max(1, round(window * MICROS))
+
+
+def windows_of(load: Load, window: int) -> float:
+    """How many windows of so many microseconds a load has; the last may go on after it has ended."""
+    return math.inf if math.isinf(load.end) else math.ceil(load.end * MICROS / window)

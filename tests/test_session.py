@@ -83,6 +83,23 @@ def test_a_refused_frame_may_come_again_and_until_it_is_done_nothing_after_it_is
     assert (producer.safe, producer.taken, producer.waiting) == (4, 4, 0)
 
 
+def test_the_last_frame_may_come_again_too_and_bytes_are_counted_once() -> None:
+    producer = Producer("p")
+    producer.take(6, 5)
+    producer.take(7, 5)
+    producer.done(7, "no room")
+    assert producer.take(7, 5)  # while the one before is still on its way
+    producer.done(6)
+    assert (producer.safe, producer.full) == (6, False)
+    producer.done(7)
+    assert (producer.safe, producer.waiting, producer._bytes) == (7, 0, 0)
+    producer.take(8, 5)
+    producer.done(8, "no room")
+    assert producer.safe == 8
+    producer.take(8, 5)
+    assert producer.safe == 7
+
+
 def test_a_frame_is_taken_once_and_safe_when_all_before_it_are() -> None:
     producer = Producer("p")
     assert [producer.take(number, 1) for number in (1, 2, 2, 1, 5, 4)] == [True, True, False, False, True, False]

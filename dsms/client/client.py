@@ -13,7 +13,7 @@ from dsms.client.rows import Rows, batch_from
 from dsms.client.subscription import Received, Subscription
 from dsms.client.window import Window
 from dsms.clock import stopwatch
-from dsms.errors import DsmsError, existing
+from dsms.errors import DsmsError, FailedError, existing
 from dsms.schema import Schema
 from dsms.wire import (
     Ack,
@@ -67,11 +67,9 @@ class Client:
         self._closing = threading.Event()
         self._sending = threading.RLock()  # held while frames are written, and while a new connection is set up
         try:
-            self._link, last, self._lost = self._greeted(
-                timeout
-            )  # lost: refused under our name before, may be sent again
+            self._link, last, self._lost = self._greeted(timeout)  # lost: refused before, and may be sent again
         except (OSError, DsmsError) as error:
-            raise DsmsError(f"cannot connect to {self._where}: {_said(error)}") from None
+            raise FailedError(f"cannot connect to {self._where}: {_said(error)}") from None
         self._window.begin(last)
         self._thread = threading.Thread(target=self._run, name=f"client of {self._where}", daemon=True)
         self._thread.start()

@@ -39,7 +39,7 @@ def write_part(folder: Path, number: int, columns: Columns) -> None:
     table = pa.table({name: _arrow(column, rows) for name, column in columns.items()})
     name = f"part-{number:05}.parquet"
     aside = folder / f".{name}"  # a dot in front: whoever reads the folder passes over it
-    parquet.write_table(table, aside, use_dictionary=_texts(columns))
+    parquet.write_table(table, aside, use_dictionary=_texts(columns), write_page_checksum=True)
     os.replace(aside, folder / name)
 
 
@@ -51,7 +51,7 @@ def read_parts(folder: Path, names: Sequence[str]) -> Iterator[dict[str, Any]]:
 
 def _read(path: Path, names: Sequence[str]) -> dict[str, Any]:
     try:
-        with parquet.ParquetFile(path) as file:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             there = file.schema_arrow.names
             for name in names:
                 if name not in there:

@@ -38,12 +38,12 @@ class Producer:
         """Whether this frame is new, or was refused before; if so it is now on its way."""
         if sequence <= self.taken and self.refused.pop(sequence, None) is None:
             return False
+        self._bytes += size - self._waiting.get(sequence, (0, False))[0]  # it may still wait for others, refused
         self._waiting[sequence] = (size, False)
-        if sequence < self.taken:
+        if sequence <= self.taken:
             self._waiting = dict(sorted(self._waiting.items()))
             self.safe = min(self.safe, sequence - 1)
         self.taken = max(self.taken, sequence)
-        self._bytes += size
         return True
 
     def done(self, sequence: int, refused: str | None = None) -> None:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dsms.cli.arguments import positive, several, whole
+from dsms.cli.arguments import number, positive, several, whole
 from dsms.cli.stopping import stoppable, undisturbed
 from dsms.cli.tables import percent, seconds
 from dsms.cli.telling import progress
 from dsms.client import Client, connect
 from dsms.clock import epoch
-from dsms.errors import DsmsError, existing
+from dsms.errors import DsmsError, FailedError, existing
 from loadgen.cli.starting import master, spark
 from loadgen.load import Recipe, load_of
 from loadgen.pace import GRAIN, Delivery
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 GLANCE = 0.25  # seconds between two looks at how far it is
 LINE = 5.0  # and between two lines about it, where nobody watches
+SPARE, TRIES = 2, 4  # tasks besides those that push; how often one is tried
 ENDING = 30.0  # seconds for the ends of streams to be acknowledged
 
 Show = Callable[[int, Delivery], None]  # rows that were due so far, and what was delivered
@@ -46,6 +47,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     much.add_argument("--utilisation", type=positive, metavar="U", help="so much of the CPU budget, by declared costs")
     parser.add_argument("--duration", type=positive, metavar="D", help="seconds; without it, until the arrivals end")
     parser.add_argument("--speedup", type=positive, metavar="X", default=1.0, help="seconds of the load in one second")
+    parser.add_argument(
+        "--since", type=number, metavar="T", default=0.0, help="what timestamps in the rows count from (default: 0)"
+    )
     parser.add_argument("--stream", metavar="NAME", action="append", default=[], help="only this one; may be repeated")
     parser.add_argument("--seed", type=whole, metavar="N", help="where chance starts (default: the plan's)")
     parser.add_argument(
@@ -72,9 +76,12 @@ def run(given: argparse.Namespace) -> int:
         utilisation=given.utilisation,
         duration=given.duration,
         speedup=given.speedup,
+        since=given.since,
         seed=given.seed,
     )
     load = load_of(recipe)  # what is wrong with it needs no Spark to be found
+    if given.checkpoint is not None and given.checkpoint.exists() and not given.checkpoint.is_dir():
+        raise DsmsError(f"--checkpoint {given.checkpoint}: it is a file; a folder, there or not, is wanted")
     with stoppable(), connect(given.address) as client:
         _refuse_unlike(client, recipe)
         delivery = _driven(given, recipe)
@@ -87,12 +94,13 @@ def run(given: argparse.Namespace) -> int:
 
 def _driven(given: argparse.Namespace, recipe: Recipe) -> Delivery | None:
     """Start Spark, and see the load through; None if it was stopped on the way."""
-    from loadgen.drive import Drive, Way  # these load Spark
+    from loadgen.drive import LANES, Drive, Way  # these load Spark
 
     way = Way(given.address or "", grain=given.grain, partitions=given.partitions)
     with ExitStack() as stack:
         with progress() as tell:
-            session = stack.enter_context(spark(given.master, tell))
+            room = f"local[{LANES * given.partitions + SPARE},{TRIES}]"  # a task that waits must not keep another out
+            session = stack.enter_context(spark(given.master or room, tell))
             drive = stack.enter_context(Drive(session, recipe, way, given.checkpoint))
             tell("warming Spark up")
             drive.warm()
@@ -101,7 +109,10 @@ def _driven(given: argparse.Namespace, recipe: Recipe) -> Delivery | None:
         with undisturbed():
             drive.stop()
             _, delivery = drive.delivered()
-            _say(delivery, drive.load.due(0.0, drive.load.end) if not stopped else None)
+            wanted = None if stopped else drive.load.due(0.0, drive.load.end)
+            _say(delivery, wanted, min(drive.load.end / drive.load.speedup, epoch() - drive.begun))
+    if wanted is not None and delivery.rows != wanted:
+        raise FailedError(f"{delivery.rows:,} rows were delivered, and {wanted:,} were due")
     return None if stopped else delivery
 
 
@@ -150,13 +161,13 @@ def _fares(offered: int, delivery: Delivery) -> str:
     return f"{offered:,} rows due, {delivery.rows:,} acknowledged, the latest sent {seconds(delivery.late)} late"
 
 
-def _say(delivery: Delivery, wanted: int | None) -> None:
-    """What came of it, on standard output."""
+def _say(delivery: Delivery, wanted: int | None, length: float) -> None:
+    """What came of it in so many seconds, on standard output."""
     print(f"delivered: {delivery.rows:,} rows" + ("" if wanted is None else f" of {wanted:,}") + " acknowledged")
     if not delivery.rows:
         return
-    offered, mean = delivery.rows / len(delivery.due), delivery.lateness / delivery.rows
-    print(f"offered: {offered:,.0f} rows a second in the mean, {max(delivery.due.values()):,} at most")
+    offered, mean = delivery.rows / max(length, 1e-9), delivery.lateness / delivery.rows
+    print(f"offered: {offered:,.0f} rows a second in the mean, {max(delivery.due.values()):,} in the fullest")
     print(f"sent late: {seconds(mean)} in the mean, {seconds(delivery.late)} at most")
     print(f"in another second than due: {percent(delivery.misplaced)}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from loadgen.traces.files import TraceFile
 
 NUMBER = r"^[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?$"
 WHOLE = r"^-?[0-9]+$"
+OURS = re.compile(r"part-.*\.parquet|_SUCCESS|\..*\.crc")  # files in a folder that we, or Spark, have written
 KEPT = ("source", "destination", "source_port", "destination_port", "size")
 PLACE = ("due", "file", "block", "place")  # by time; of one instant, as they stand in the files
 
@@ -47,6 +49,11 @@ def convert(
     out = Path(out)
     if out.exists() and not overwrite:
         raise DsmsError(f"{out} is there already; `--overwrite` replaces it")
+    inputs = [Path(file.path).resolve() for file in files]
+    if any(out.resolve() == path or out.resolve() in path.parents for path in inputs):
+        raise DsmsError(f"{out} has what is to be converted in it, or is it: it would be replaced")
+    if out.is_dir() and any(not OURS.fullmatch(path.name) for path in out.iterdir()):
+        raise DsmsError(f"{out} has other files than parts of Parquet in it: they would be removed")
     if not out.resolve().parent.is_dir():
         raise DsmsError(f"{out} cannot be written: there is no folder {str(out.parent)!r}")
     bases = [file.base or 0 for file in files]

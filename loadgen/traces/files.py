@@ -14,6 +14,7 @@ from dsms.errors import DsmsError
 from loadgen.traces.layouts import Layout, layout_of
 
 HEAD = 100  # lines looked at to know a file
+CALENDAR = 1e8  # seconds: a time from here on is one of the calendar, 1973 or later
 
 
 @dataclass(frozen=True)
@@ -76,11 +77,11 @@ def _head(path: Path) -> list[list[str]]:
 
 
 def _stamp(first: list[list[str]]) -> float | None:
-    """The first line's time, if the second line's is less."""
+    """The first line's time, if it counts from 1970 while the second line's does not."""
     times = []
     for fields in first:
         try:
             times.append(float(fields[0]))
         except ValueError:
             continue
-    return times[0] if len(times) > 1 and math.isfinite(times[0]) and times[0] > times[1] and times[0] >= 1 else None
+    return times[0] if len(times) > 1 and math.isfinite(times[0]) and times[0] >= CALENDAR > times[1] else None

@@ -26,11 +26,6 @@ class Layout:
     about: str
     stamped: bool  # the first line may have the time since 1970, by whose whole seconds the others are less
 
-    @property
-    def texts(self) -> frozenset[str]:
-        """Columns that are no numbers."""
-        return frozenset({"flags"}) & frozenset(self.columns)
-
 
 @dataclass(frozen=True)
 class Family:

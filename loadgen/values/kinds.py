@@ -89,7 +89,10 @@ def _uniform(table: ValueTable) -> Fill:
 
 
 def _normal(table: ValueTable) -> Fill:
-    return fills.Normal(table.key, table.dtype, table.number("mean", 0.0), table.number("deviation", 1.0, above=0))
+    mean, deviation = table.number("mean", 0.0), table.number("deviation", 1.0, above=0)
+    if table.type == "int64" and abs(mean) + 100 * deviation > LARGEST:
+        raise PlanError(f"{mean!r} given, with a deviation of {deviation!r}; values of 64 bits wanted", "mean")
+    return fills.Normal(table.key, table.dtype, mean, deviation)
 
 
 def _even(table: ValueTable) -> Fill:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from live_parts import running
 
+from dsms.errors import DsmsError
 from dsms.planfile import plan_from, read_table
 
 pytestmark = pytest.mark.spark
@@ -85,3 +86,8 @@ def test_a_load_is_stopped_and_goes_on_and_a_task_is_killed_and_every_row_comes_
     assert received(domain) == expected
     assert windows == 8
     assert gateway.status()["rows"] == delivery.rows == sum(map(len, expected.values()))
+    with pytest.raises(DsmsError, match="all of this load was delivered before; remove"):
+        Drive(formats, recipe, way, tmp_path / "checkpoint").start()
+    other = Recipe.of(PLAN, duration=8.0, seed=9)
+    with pytest.raises(DsmsError, match="belongs to another load: seed was None, and is 9"):
+        Drive(formats, other, way, tmp_path / "checkpoint").start()

@@ -58,6 +58,16 @@ def test_a_task_that_is_killed_is_tried_again_and_nothing_comes_twice(formats: A
         assert gateway.status()["rows"] == 10_000  # what was sent again was not taken again
 
 
+def test_two_writes_under_one_name_are_two_writes_and_only_streams_with_rows_are_ended(formats: Any) -> None:
+    with running(PLAN) as (domain, _gateway, address):
+        rows = formats.sql("select 's' as _stream, 1L as n, 1.0D as x")
+        write(rows, address, producer="mine")
+        write(rows, address, producer="mine", end=True)
+        assert numbers(domain) == [1, 1]
+        write(formats.sql("select 2.0D as x"), address, stream="t")
+        assert numbers(domain, "other", "x") == [2.0]
+
+
 def test_rows_are_sent_to_the_stream_that_a_column_names(formats: Any) -> None:
     with running(PLAN) as (domain, _, address):
         rows = "select if(id % 2 = 0, 's', 't') as _stream, id as n, cast(id as double) as x from range(10)"
