@@ -85,8 +85,8 @@ class Drive:
         self.begun = self._noted(epoch() + self._lead if begin is None else begin)
         if self.delivered()[0] >= self.windows:
             raise DsmsError(f"all of this load was delivered before; remove {str(self._folder)!r} to begin anew")
-        for lane in range(LANES):
-            rows = self._rows(lanes=LANES, lane=lane, ahead=(LANES + 1) * self._way.window, begin=self.begun)
+        for lane in range(self._lanes):
+            rows = self._rows(lanes=self._lanes, lane=lane, ahead=(LANES + 1) * self._way.window, begin=self.begun)
             journal = self._folder / f"lane-{lane}.jsonl"
             self._queries.append(
                 self._written(rows, self._folder / f"lane-{lane}", journal=str(journal), **self._turns(lane))
@@ -112,6 +112,11 @@ class Drive:
     def windows(self) -> float:
         """How many there are in all; of a load that never ends, infinitely many."""
         return source.windows_of(self.load, source.micros(self._way.window * self.load.speedup))
+
+    @property
+    def _lanes(self) -> int:
+        """A lane without a window would have a micro-batch all the same."""
+        return int(max(1, min(LANES, self.windows)))
 
     def delivered(self) -> tuple[int, Delivery]:
         """How many windows are done, and what was delivered in them; also what was before a restart."""
@@ -171,7 +176,7 @@ class Drive:
             return {}
         folder = self._folder / "turns"
         folder.mkdir(exist_ok=True)
-        return {"turns": str(folder), "lane": lane, "lanes": LANES, "partitions": self._way.partitions}
+        return {"turns": str(folder), "lane": lane, "lanes": self._lanes, "partitions": self._way.partitions}
 
     def _written(self, rows: Any, folder: Path, **how: Any) -> Any:
         writer = rows.writeStream.format(sink.FORMAT).options(**self._way.options(), **how)

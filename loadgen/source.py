@@ -172,6 +172,9 @@ class LoadStreamReader(DataSourceStreamReader):
         """The end, in microseconds of the load's time, of the last window of this lane that is due."""
         load = load_of(self._recipe)
         time = ((epoch() + self._ahead) * MICROS - start["origin"]) * load.speedup
+        if self._most is not None and not start["upto"]:
+            # By windows, the first is there at once: else Spark would begin with a micro-batch of none.
+            time = max(time, (self._lane + 1) * self._window)
         due = int(max(0.0, min(time, windows_of(load, self._window) * self._window)))
         mine = list(islice(self._windows(start["upto"], due), self._most))
         return {**start, "upto": (mine[-1] + 1) * self._window} if mine else start

@@ -90,7 +90,7 @@ def test_a_load_that_never_ends_is_for_streams_only(formats: Any) -> None:
         endless.count()
 
 
-def test_only_what_is_due_is_there_unless_it_may_be_ahead() -> None:
+def test_only_what_is_due_is_there_unless_it_may_be_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     from loadgen.load import Recipe, load_of
     from loadgen.options import Options
     from loadgen.source import FORMAT, OPTIONS, LoadStreamReader, schema_of
@@ -104,12 +104,14 @@ def test_only_what_is_due_is_there_unless_it_may_be_ahead() -> None:
         return made.latestOffset(made.initialOffset())["upto"] / 1e6
 
     now = epoch()
+    monkeypatch.setattr("loadgen.source.epoch", lambda: now)
     assert upto(begin=str(now - 2.1)) == 2.0
     assert upto(begin=str(now + 10)) == 0.0
     assert upto(begin=str(now + 1.0), ahead="2.2") == 1.0
     assert upto(begin=str(now - 2.1), duration="1.2") == 1.5
     assert upto(begin=str(now - 2.1), duration="1.5") == 1.5
     assert upto(begin=str(now - 2.1), windows="1") == 0.5
+    assert upto(begin=str(now + 50), windows="1", lanes="2", lane="1") == 1.0  # the first is there at once
     assert upto(begin=str(now - 2.1), speedup="10") == 21.0
     assert [upto(begin=str(now - 2.1), lanes="2", lane=lane) for lane in ("0", "1")] == [1.5, 2.0]
     with pytest.raises(DsmsError, match=r"ends at 1\.5 s, where no window of 0\.7 s ends: it was written with another"):
