@@ -34,7 +34,7 @@ def asked():
             yield from (target["expr"] for target in panel.get("targets", ()))
         yield from (annotation["expr"] for annotation in page["annotations"]["list"])
         for variable in page["templating"]["list"][1:]:
-            yield re.fullmatch(r"label_values\((.+), \w+\)", variable["definition"])[1]
+            yield re.fullmatch(r"label_values\((.+), \w+\)", variable["query"]["query"])[1]
     for rule in promql.rules():
         # An alert's expression has data only when it fires: whether it holds can be asked for at any time.
         yield re.sub(r" (==|>|<) ", r" \1 bool ", rule["expr"]) if "alert" in rule else rule["expr"]
