@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup  # tests/conftest.py says which stay together
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick fuzz lint types bench dashboards constraints clean
+.PHONY: help demo compare test quick fuzz lint types bench dashboards grafana-check constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
@@ -38,12 +38,18 @@ bench: $(VENV)/bench  ## speed as ratios against a peer in the same run, and our
 dashboards: $(VENV)/core  ## write Grafana's dashboards anew from the table of metrics
 	@$(BIN)/python -m grafana.generate
 
+grafana-check: $(VENV)/all tests/browser/node_modules  ## the dashboards by Grafana's own types and components, drawn on live data (npm, chromium, prometheus)
+	@PYTHONPATH=.:tests $(BIN)/python tests/browser/grafana_check.py $(if $(PICTURE),--picture $(PICTURE))
+
+tests/browser/node_modules: tests/browser/package.json
+	@cd tests/browser && npm install --no-package-lock --silent && touch node_modules
+
 constraints: $(VENV)/all  ## pin the dependencies anew
 	$(BIN)/uv pip compile pyproject.toml --all-extras --universal --upgrade --python-version 3.11 \
 		--no-header --no-annotate --no-emit-index-url --quiet --output-file constraints.txt
 
 clean:  ## remove the environment and what tools left
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build tests/browser/node_modules *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
 LIVE := ".[ray,spark,plot,console]"

@@ -32,9 +32,9 @@ REFUSED = Row(
     "Refused and set aside",
     8,
     (
-        timeseries("Frames refused", Ask(rate("dsms_ingest_rejected_total"), PART), limits=ANY),
-        timeseries("Rows too late", Ask(rate("dsms_late_rows_total"), "{{operator}}"), limits=ANY),
-        timeseries("Rows that operators failed on", Ask(rate("dsms_dead_letters_total"), "{{operator}}"), limits=ANY),
+        timeseries("Frames refused", Ask(rate("dsms_ingest_rejected_total"), PART)),
+        timeseries("Rows too late", Ask(rate("dsms_late_rows_total"), "{{operator}}")),
+        timeseries("Rows that operators failed on", Ask(rate("dsms_dead_letters_total"), "{{operator}}")),
     ),
 )
 OUT = Row(

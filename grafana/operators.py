@@ -36,7 +36,7 @@ WHO = Row(
         table(
             "Operators now",
             (
-                ("info", f"max by (domain, operator, query, kind, actor) ({chosen('dsms_operator_info')})", None),
+                ("", f"max by (domain, operator, query, kind, actor) ({chosen('dsms_operator_info')})", None),
                 ("queued", _now("dsms_queue_tuples"), None),
                 ("selectivity", _now("dsms_operator_selectivity"), "percentunit"),
                 ("cost", _now("dsms_operator_cost_seconds"), "s"),

@@ -100,20 +100,23 @@ def states(title: str, *asked: Ask, names: Sequence[tuple[str, str]]) -> Json:
 
 
 def table(title: str, columns: Sequence[tuple[str, str, str | None]], by: Sequence[str]) -> Json:
-    """One line for each of what is told apart by these labels; columns are name, expression and unit, as of now."""
+    """One line for each of what is told apart by these labels; columns are name, expression and unit, as of now.
+
+    Of a column without a name only the labels are shown.
+    """
     asked = tuple(Ask(expression, instant=True) for _, expression, _ in columns)
     made = _panel("table", title, asked, "short", ())
     refs = [ref for ref, _ in _numbered(asked)]
     named = {f"Value #{ref}": name for ref, (name, _, _) in zip(refs, columns, strict=True)}
-    order = [*by, *named]
+    hidden = ["Time", *(value for value, name in named.items() if not name)]
     made["transformations"] = [
         {"id": "merge", "options": {}},
         {
             "id": "organize",
             "options": {
-                "excludeByName": {"Time": True},
-                "indexByName": {name: place for place, name in enumerate(order)},
-                "renameByName": named,
+                "excludeByName": dict.fromkeys(hidden, True),
+                "indexByName": {name: place for place, name in enumerate([*by, *named])},
+                "renameByName": {value: name for value, name in named.items() if name},
             },
         },
     ]
