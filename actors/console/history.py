@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-KEPT = 360  # samples: three minutes at two a second
+KEPT = 300  # samples: five minutes at one a second
 
 
 class Sample(NamedTuple):

@@ -11,7 +11,7 @@ from actors.console.history import History, Sample
 from actors.console.source import Look
 from dsms.clock import stopwatch
 
-EVERY = 0.5  # seconds between two looks
+EVERY = 1.0  # seconds between two looks
 CLOSING = 10.0  # seconds for a look that has begun to end
 
 

@@ -6,6 +6,8 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import ClassVar
 
 import uvicorn
 from fastapi import FastAPI
@@ -25,7 +27,9 @@ RECONNECT = 10.0  # seconds for which a browser that is away finds its page as i
 
 
 class Server:
-    """One a process: NiceGUI has one application."""
+    """One at a time in a process: NiceGUI has one application."""
+
+    present: ClassVar[Server | None] = None
 
     def __init__(self, source: Source, host: str, port: int, token: str | None = None) -> None:
         self._socket = _bound(host, port)
@@ -33,13 +37,16 @@ class Server:
         self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
         self._poller, self._guard, self._source = Poller(source.look), Guard(token), source
         config = uvicorn.Config(
-            self._application(), log_level="error", timeout_graceful_shutdown=1, lifespan="on", access_log=False
+            application(), log_level="error", timeout_graceful_shutdown=1, lifespan="on", access_log=False
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="console", daemon=True)
 
     def start(self) -> None:
         """Begin to look and to serve; a page can be asked for from then on."""
+        if Server.present is not None:
+            raise DsmsError(f"this process serves a console already, at {Server.present.url}: it can serve one")
+        Server.present = self
         self._poller.start()
         self._thread.start()
         ready = threading.Event()
@@ -58,18 +65,28 @@ class Server:
         if self._thread.is_alive():
             self._thread.join(STOPPING)
         self._socket.close()
+        if Server.present is self:
+            Server.present = None
 
-    def _application(self) -> FastAPI:
-        app = FastAPI(openapi_url=None)
+    def page(self) -> Page:
+        """One more viewer's, with controls of its own."""
+        return Page(lambda: self._poller.view, Controls(self._source.ask, self._guard))
 
-        @ui.page("/", title="dsms console")
-        async def index() -> None:
-            page = Page(lambda: self._poller.view, Controls(self._source.ask, self._guard))
+
+@cache
+def application() -> FastAPI:
+    """The only one: its page is that of whoever serves at present."""
+    app = FastAPI(openapi_url=None)
+
+    @ui.page("/", title="dsms console")
+    async def index() -> None:
+        if Server.present is not None:
+            page = Server.present.page()
             await ui.context.client.connected()
             page.follow()
 
-        ui.run_with(app, dark=None, show_welcome_message=False, reconnect_timeout=RECONNECT)
-        return app
+    ui.run_with(app, dark=None, show_welcome_message=False, reconnect_timeout=RECONNECT)
+    return app
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from actors.cli.asking import System
 from dsms.errors import FailedError
 
-PATIENCE = 5.0  # seconds for an answer: who looks twice a second will not wait longer
+PATIENCE = 5.0  # seconds for an answer: who looks every second will not wait longer
 DECISIONS = 8  # the last of each domain
 
 

@@ -1,0 +1,154 @@
+"""The console's server and its command, without Ray and without a browser."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+import urllib.error
+import urllib.request
+
+import pytest
+from live_system import FakeDeployment, Live
+
+from actors.cli import asking
+from actors.cli.asking import System
+from actors.cli.console import Finder
+from actors.console.server import Server, served
+from actors.console.source import Source
+from dsms.cli import COMMANDS, main
+from dsms.errors import DsmsError
+
+HOST = "127.0.0.1"
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """Systems are plain objects."""
+    monkeypatch.setattr(asking, "ask", lambda handle, method, *a, timeout, **n: getattr(handle, method)(*a, **n))
+
+
+def found():
+    return System("dsms", FakeDeployment())
+
+
+def fetched(url):
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return answer.status, answer.read().decode()
+
+
+def test_the_page_is_served_until_it_is_stopped_and_again(asked):
+    for _ in range(2):
+        with served(found, HOST, 0) as url:
+            code, text = fetched(url)
+            assert code == 200
+            assert "dsms console" in text
+        with pytest.raises(urllib.error.URLError):
+            fetched(url)
+
+
+def test_a_process_serves_one_console_at_a_time(asked):
+    with served(found, HOST, 0) as url:
+        second = Server(Source(found), HOST, 0)
+        with pytest.raises(DsmsError, match=f"already, at {url}"):
+            second.start()
+        second.stop()
+        assert fetched(url)[0] == 200
+
+
+def test_a_port_that_is_taken_is_refused(asked):
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(DsmsError, match=f"cannot be served at {HOST}:{port}"):
+            Server(Source(found), HOST, port)
+
+
+@pytest.fixture
+def live(asked, monkeypatch):
+    """The command talks to this instead of Ray."""
+    from actors.cli import console
+
+    cluster = Live()
+    monkeypatch.setattr(asking, "part", lambda name: cluster)
+    monkeypatch.setitem(COMMANDS, "console", console)
+    return cluster
+
+
+def interrupted(capsys, reading):
+    """Press Ctrl-C once the page has been read."""
+
+    def press():
+        while "http" not in (said := capsys.readouterr().out):
+            pass
+        reading.append((said, fetched("http" + said.split("http")[1].split()[0])[0]))
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    return thread
+
+
+@pytest.mark.parametrize("with_token", [False, True])
+def test_the_command_serves_until_ctrl_c_and_leaves(live, capsys, tmp_path, with_token):
+    file = tmp_path / "token"
+    file.write_text("secret")
+    file.chmod(0o600)
+    read = []
+    thread = interrupted(capsys, read)
+    assert main(["console", "--port", "0", *(["--token-file", str(file)] if with_token else [])]) == 0
+    thread.join()
+    [(said, code)] = read
+    assert code == 200
+    assert said.startswith("console of dsms: http://127.0.0.1:")
+    assert ("read-only" in said) is not with_token
+    assert live.log == [("connect", "auto"), "disconnect"]
+
+
+def test_a_token_that_others_may_read_is_refused_before_anything_begins(live, capsys, tmp_path):
+    file = tmp_path / "token"
+    file.write_text("secret")
+    file.chmod(0o644)
+    assert main(["console", "--token-file", str(file)]) == 2
+    assert "chmod 600" in capsys.readouterr().err
+    assert live.log == []
+
+
+def test_a_system_that_is_not_there_is_said_by_the_command(live, capsys):
+    assert main(["console", "--name", "other", "--port", "0"]) == 2
+    assert capsys.readouterr().err == "dsms: no deployment 'other'; there are ['dsms']\n"
+
+
+def test_without_nicegui_the_command_says_what_to_install(live, capsys, monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("actors.console.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delattr("actors.console.server", raising=False)
+    monkeypatch.setitem(sys.modules, "nicegui", None)
+    assert main(["console"]) == 2
+    assert "install dsms[console]" in capsys.readouterr().err
+
+
+class Gone(Live):
+    """A cluster that does not answer until it is connected to anew."""
+
+    there = False
+
+    def connect(self, address, timeout=10.0):
+        super().connect(address, timeout)
+        self.there = True
+
+    def deployment(self, name):
+        if not self.there:
+            raise ConnectionError("no GCS")
+        return super().deployment(name)
+
+
+def test_a_cluster_that_has_gone_is_connected_to_anew():
+    cluster = Gone()
+    finder = Finder(cluster, "dsms", "head:6379")
+    with pytest.raises(ConnectionError):
+        finder.system()
+    assert cluster.log == []
+    assert finder.system().name == "dsms"
+    assert cluster.log == ["disconnect", ("connect", "head:6379")]
