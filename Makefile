@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup  # tests/conftest.py says which stay together
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick fuzz lint types bench dashboards grafana-check constraints clean
+.PHONY: help demo compare test quick fuzz lint types bench pictures dashboards grafana-check constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
@@ -34,6 +34,9 @@ types: $(VENV)/all  ## mypy --strict on all packages
 
 bench: $(VENV)/bench  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour)
 	cd tests && ../$(BIN)/python -m benchmarks.bench
+
+pictures: $(VENV)/all  ## take the README's picture of the console anew (two minutes; needs chromium)
+	cd tests && ../$(BIN)/python -m browser.console_picture ../deploy/console.png
 
 dashboards: $(VENV)/core  ## write Grafana's dashboards anew from the table of metrics
 	@$(BIN)/python -m grafana.generate

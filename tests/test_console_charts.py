@@ -82,10 +82,10 @@ def test_the_band_ends_now_and_names_are_left_out_where_there_is_no_room():
     phases = [phase("fifo", 0.0, 20.0), phase("chain", 20.0, 21.0), phase("fas-mcq", 21.0)]
     option = timeline([sample(60.0, domain())], phases, LIGHT)
     areas = series(option, "policy")["markArea"]["data"]
-    assert [(a["name"], a["xAxis"], b["xAxis"]) for a, b in areas] == [
-        ("fifo", 0.0, 20.0),
-        ("", 20.0, 21.0),
-        ("fas-mcq", 21.0, 60.0),
+    assert [(a["name"], a["label"]["show"], a["xAxis"], b["xAxis"]) for a, b in areas] == [
+        ("fifo", True, 0.0, 20.0),
+        ("chain", False, 20.0, 21.0),
+        ("fas-mcq", True, 21.0, 60.0),
     ]
     assert [a["itemStyle"]["color"] for a, _ in areas] == [policy_colour(p) for p in ("fifo", "chain", "fas-mcq")]
 

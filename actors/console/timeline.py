@@ -58,7 +58,8 @@ def _band(phases: Sequence[Mapping[str, Any]], since: float, until: float) -> Op
         areas.append(
             [
                 {
-                    "name": policy.partition(":")[0] if named else "",
+                    "name": policy.partition(":")[0],
+                    "label": {"show": named},
                     "xAxis": round(begin, 2),
                     "itemStyle": {"color": policy_colour(policy), "opacity": 0.92},
                 },

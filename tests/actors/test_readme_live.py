@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
+import signal
 import socket
-from contextlib import nullcontext
+import threading
+import urllib.request
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import pytest
 
 from actors import cluster
+from actors.parts import wait_for
 from dsms.cli import main
 
 pytestmark = pytest.mark.ray
@@ -26,6 +31,7 @@ PYTHON = next(text for kind, text in BLOCKS if kind == "python")
 PRINTED = {
     "status": '"domains": [',
     "top": "high.where",
+    "console": "console of readme: http://127.0.0.1:",
     "policy": "fas-mcq",
     "why": "ecision",
     "qos": "memory=0.7",
@@ -52,6 +58,18 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
+def interrupted(port: int) -> None:
+    """Press Ctrl-C once the page is there."""
+
+    def there() -> bool:
+        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=30) as answer:
+            return bool(answer.status == 200)
+        return False
+
+    wait_for(there, 60.0)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
 def test_all_commands_are_shown():
     assert {words[0] for words in COMMANDS} == {"up", *PRINTED}
 
@@ -63,6 +81,9 @@ def test_the_commands_and_the_python_shown_work_in_their_order(here, capsys):
             exec(PYTHON.replace("7411", str(port)), {})
             assert "[{'auction': 1, 'bidder': 7, 'price': 900, 'at': 1000000}]" in capsys.readouterr().out
         extra = ["--port", str(port), "--actors", "2"] if words[0] == "up" else []
+        if words[0] == "console":
+            extra = ["--port", str(free := free_port())]
+            threading.Thread(target=interrupted, args=(free,)).start()
         assert main([*words, "--name", "readme", *extra]) == 0, words
         said = capsys.readouterr()
         if words[0] == "up":
