@@ -37,12 +37,14 @@ def run(given: argparse.Namespace) -> int:
     with stoppable(), joined(given) as cluster:
         found = Finder(cluster, given.name, given.address)
         found.system()  # that there is none is said here, not on the page; one that goes later may come back
-        with server.served(found.system, given.host, given.port, token) as url:
-            print(f"console of {given.name}: {url}" + ("" if token else " (read-only: no --token-file)"), flush=True)
-            try:
+        try:
+            with server.served(found.system, given.host, given.port, token) as url:
+                print(
+                    f"console of {given.name}: {url}" + ("" if token else " (read-only: no --token-file)"), flush=True
+                )
                 Event().wait()
-            except KeyboardInterrupt:
-                return 0
+        except KeyboardInterrupt:
+            return 0
     return 0
 
 

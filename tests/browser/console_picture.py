@@ -16,7 +16,8 @@ from actors import cluster
 
 POLICIES = ("fifo", "fas-mcq", "chain")
 SECONDS = 36.0  # under each: three times the load
-BURST = 500  # rows held: a picture with less shows nothing
+BURST = 1000  # rows held: a picture with less shows nothing
+HELD = "burst => Number(document.querySelector('[data-fact=held]').innerText.replaceAll(',', '')) > burst"
 WIDE, HIGH = 1440, 1130
 LARGEST = 300_000  # bytes
 
@@ -28,8 +29,6 @@ def main(file: Path) -> None:
             for policy in POLICIES:
                 watched.system.ask("swap", policy, "for the picture")
                 time.sleep(SECONDS)
-            while watched.status()["held"] < BURST:
-                time.sleep(0.05)
             _take(watched.url, file)
     finally:
         cluster.disconnect()
@@ -44,7 +43,9 @@ def _take(url: str, file: Path) -> None:
         page = browser.new_page(viewport={"width": WIDE, "height": HIGH}, color_scheme="light")
         page.goto(url)
         page.locator('[data-fact="state"]').filter(has_text="running").wait_for()
-        page.wait_for_timeout(3000)
+        page.wait_for_timeout(2000)
+        page.wait_for_function(HELD, arg=BURST, timeout=60_000)
+        page.wait_for_timeout(200)
         page.screenshot(path=str(file))
         browser.close()
 
