@@ -18,6 +18,7 @@ from actors.console.timeline import SPAN, bands, timeline
 from dsms.live.domain import Domain
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
+from dsms.live.watch import Watch
 from dsms.planfile import plan_from, read_table
 from dsms.policies import POLICIES
 
@@ -178,6 +179,19 @@ def test_of_very_many_ways_some_are_offered():
         before = (f"o{depth - 1}.a", f"o{depth - 1}.b")
         stations += [reading(f"o{depth}.{side}", *before, sink=depth == 8) for side in "ab"]
     assert len(charts(plan(*stations))) == MOST
+
+
+def test_a_status_has_the_least_memory_and_it_is_never_more_than_what_is_held(plans):
+    plan = plan_from(read_table(plans / "bursts.toml"))
+    watch = Watch(plan)
+    engine = dsms.Engine(plan, dsms.policy_named("fifo"), observers=watch.observers)
+    seen = []
+    for _ in range(400):
+        engine.step()
+        status = watch.status(engine)
+        seen.append((status["bound"], status["held"]))
+    assert all(0 <= least <= held for least, held in seen)
+    assert any(0 < least < held for least, held in seen)
 
 
 @pytest.mark.parametrize("theme", [LIGHT, DARK])

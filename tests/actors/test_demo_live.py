@@ -86,6 +86,7 @@ def test_the_demo_shows_a_phase_for_each_policy_and_leaves_nothing_behind(start)
     run = start("--seconds", "2")
     out, err = run.process.communicate(timeout=200)
     assert run.process.returncode == 0, err
+    assert "in the browser: http://127.0.0.1:" in out
     rows = [line.split() for line in out.splitlines()]
     shown = [row[0] for row in rows if row and row[0] in POLICIES]
     assert shown == list(POLICIES)
