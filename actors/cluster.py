@@ -70,6 +70,11 @@ def disconnect() -> None:
     ray.shutdown()
 
 
+def reachable(timeout: float = 2.0) -> None:
+    """Refuse to go on with a cluster whose head has gone: Ray itself would wait a minute, and then end this process."""
+    _listens(ray.get_runtime_context().gcs_address, timeout)
+
+
 def deployments() -> list[str]:
     """The names of all deployments of which anything is there, answering or not."""
     return sorted({name.removeprefix(PREFIX).split(":")[0] for name in actor_names()})

@@ -138,6 +138,9 @@ class Live:
     def local(self, budgets: int) -> None:
         self.log.append(("local", budgets))
 
+    def reachable(self) -> None:
+        """It is."""
+
     def disconnect(self) -> None:
         self.log.append("disconnect")
 

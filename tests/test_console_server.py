@@ -130,25 +130,26 @@ def test_without_nicegui_the_command_says_what_to_install(live, capsys, monkeypa
 
 
 class Gone(Live):
-    """A cluster that does not answer until it is connected to anew."""
+    """A cluster whose head has gone, and is back when it is connected to for the second time."""
 
-    there = False
+    attempts = 0
 
     def connect(self, address, timeout=10.0):
         super().connect(address, timeout)
-        self.there = True
+        self.attempts += 1
+        if self.attempts < 2:
+            raise DsmsError("no Ray cluster at head:6379")
 
-    def deployment(self, name):
-        if not self.there:
-            raise ConnectionError("no GCS")
-        return super().deployment(name)
+    def reachable(self):
+        if self.attempts < 2:
+            raise DsmsError("no Ray cluster at head:6379")
 
 
-def test_a_cluster_that_has_gone_is_connected_to_anew():
+def test_a_cluster_that_has_gone_is_left_at_once_and_connected_to_when_it_is_back():
     cluster = Gone()
     finder = Finder(cluster, "dsms", "head:6379")
-    with pytest.raises(ConnectionError):
-        finder.system()
-    assert cluster.log == []
+    for _ in range(2):
+        with pytest.raises(DsmsError, match="no Ray cluster"):
+            finder.system()
     assert finder.system().name == "dsms"
-    assert cluster.log == ["disconnect", ("connect", "head:6379")]
+    assert cluster.log == ["disconnect", ("connect", "head:6379"), ("connect", "head:6379")]

@@ -64,18 +64,17 @@ class Finder:
 
     def __init__(self, cluster: Any, name: str, address: str) -> None:
         self._cluster, self._name, self._address = cluster, name, address
-        self._lost = False
+        self._left = False  # whether the cluster was gone when it was looked for last
 
     def system(self) -> System:
         """The system as it is now."""
-        if self._lost:
-            self._cluster.disconnect()
+        if self._left:
             self._cluster.connect(self._address)
-            self._lost = False
+            self._left = False
         try:
-            return System(self._name, self._cluster.deployment(self._name))
+            self._cluster.reachable()
         except DsmsError:
+            self._left = True
+            self._cluster.disconnect()
             raise
-        except Exception:  # Ray itself does not answer
-            self._lost = True
-            raise
+        return System(self._name, self._cluster.deployment(self._name))
