@@ -70,7 +70,7 @@ def looking(*statuses):
 
     def look():
         seen = next(waiting)
-        if isinstance(seen, Exception):
+        if isinstance(seen, BaseException):
             raise seen
         return Look(seen, [])
 
@@ -97,6 +97,14 @@ def test_a_look_that_fails_says_why_and_what_was_seen_stays():
     poller.once()
     assert poller.view.error is None
     assert [one.at for one in poller.view.history["0"]] == [1.0, 5.0]
+
+
+def test_watching_goes_on_though_ray_would_have_the_thread_end():
+    poller = looking(SystemExit(0), status_of(domain(now=1.0)))
+    poller.once()
+    assert poller.view.error == "0"
+    poller.once()
+    assert poller.view.error is None
 
 
 def test_another_system_of_the_same_name_begins_a_history_of_its_own():

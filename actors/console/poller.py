@@ -57,7 +57,7 @@ class Poller:
         before = self.view
         try:
             seen = self._look()
-        except Exception as error:  # whatever is wrong with the system, watching goes on
+        except (Exception, SystemExit) as error:  # whatever is wrong, watching goes on; Ray leaves by SystemExit too
             said = str(error) or type(error).__name__
             self.view = replace(before, number=before.number + 1, error=said)
             return

@@ -10,7 +10,7 @@ import signal
 import socket
 import threading
 import urllib.request
-from contextlib import nullcontext, suppress
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -58,15 +58,17 @@ def free_port() -> int:
         return int(server.getsockname()[1])
 
 
-def interrupted(port: int) -> None:
-    """Press Ctrl-C once the page is there."""
+def interrupted(capsys: pytest.CaptureFixture[str], heard: list[str]) -> None:
+    """Press Ctrl-C once the command has said where the page is, and it is there."""
 
-    def there() -> bool:
-        with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}", timeout=30) as answer:
-            return bool(answer.status == 200)
-        return False
+    def said() -> bool:
+        heard.append(capsys.readouterr().out)
+        return "http" in "".join(heard)
 
-    wait_for(there, 60.0)
+    if wait_for(said, 60.0):
+        url = re.search(r"http://\S+", "".join(heard))
+        assert url is not None
+        urllib.request.urlopen(url[0], timeout=30).close()
     os.kill(os.getpid(), signal.SIGINT)
 
 
@@ -82,14 +84,14 @@ def test_the_commands_and_the_python_shown_work_in_their_order(here, capsys):
             assert "[{'auction': 1, 'bidder': 7, 'price': 900, 'at': 1000000}]" in capsys.readouterr().out
         extra = ["--port", str(port), "--actors", "2"] if words[0] == "up" else []
         if words[0] == "console":
-            extra = ["--port", str(free := free_port())]
-            threading.Thread(target=interrupted, args=(free,)).start()
+            extra = ["--port", "0"]
+            threading.Thread(target=interrupted, args=(capsys, heard := list[str]())).start()
         assert main([*words, "--name", "readme", *extra]) == 0, words
         said = capsys.readouterr()
         if words[0] == "up":
             assert f"127.0.0.1:{port}" in said.out
         else:
-            assert PRINTED[words[0]] in said.out, words
+            assert PRINTED[words[0]] in (said.out if words[0] != "console" else "".join(heard)), words
         if words[0] == "status":
             assert len(json.loads(said.out)["domains"]) == 2
     assert cluster.deployments() == []
