@@ -54,7 +54,7 @@ ERRORS: list[tuple[dict[str, object], str]] = [
     (
         {"kind": "poisson", "rat": 3},
         "rat: no such key for arrivals of kind 'poisson' (did you mean 'rate'?); "
-        "there are ['count', 'kind', 'rate', 'seed', 'start', 'until', 'utilisation']",
+        "there are ['clump', 'count', 'kind', 'rate', 'seed', 'start', 'until', 'utilisation']",
     ),
     ({"kind": "push", "until": 3}, "until: no such key for arrivals of kind 'push'; there are ['kind']"),
     ({"kind": "list", "at": [], "group": 3}, "group: no such key for arrivals of kind 'list'; there are ['at', "),

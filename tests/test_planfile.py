@@ -261,7 +261,7 @@ def test_an_unknown_key_of_an_operator_is_refused(refuse: Refuse) -> None:
 def test_an_unknown_key_of_arrivals_is_refused(refuse: Refuse) -> None:
     message = (
         "no such key for arrivals of kind 'poisson' (did you mean 'rate'?); "
-        "there are ['count', 'kind', 'rate', 'seed', 'start', 'until', 'utilisation']"
+        "there are ['clump', 'count', 'kind', 'rate', 'seed', 'start', 'until', 'utilisation']"
     )
     arrivals = 'arrivals = { kind = "poisson", rats = 3 }\n'
     refuse(STREAM + arrivals + QUERY, "streams.s.arrivals.rats", message)

@@ -80,14 +80,13 @@ def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str,
     """All from the beginning to the end, as the system's status tells of it."""
     from loadgen.drive import Drive, Way  # these load Spark
     from loadgen.load import Recipe
-    from loadgen.session import session
+    from loadgen.session import during
 
     never, recipe = Event(), Recipe.of(PLAN, duration=length)
     with ExitStack() as stack:
         with progress() as tell:
             tell("starting Spark")
-            spark = session()
-            stack.callback(spark.stop)
+            spark = stack.enter_context(during())
             tell("starting Ray")
             cluster.local(_system_config=CONFIG)
             setup = Setup.read(plan["live"])

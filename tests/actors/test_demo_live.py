@@ -15,7 +15,7 @@ import pytest
 from actors.cli.demo import POLICIES
 from actors.parts import wait_for
 
-pytestmark = [pytest.mark.ray, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(320)]
 MARK = "DSMS_TEST_RUN"  # in the environment of all that a run starts, by which it is found again
 BEGIN = """
 import sys
@@ -84,7 +84,7 @@ def start():
 
 def test_the_demo_shows_a_phase_for_each_policy_and_leaves_nothing_behind(start):
     run = start("--seconds", "2")
-    out, err = run.process.communicate(timeout=200)
+    out, err = run.process.communicate(timeout=280)
     assert run.process.returncode == 0, err
     assert "in the browser: http://127.0.0.1:" in out
     rows = [line.split() for line in out.splitlines()]

@@ -11,7 +11,7 @@ import pytest
 import ray
 
 import dsms
-from actors.cli.demo import PLAN, deployable
+from actors.cli.demo import PLAN
 from actors.deployment import up
 from actors.messages import ARRIVALS
 from actors.parts import wait_for
@@ -42,7 +42,7 @@ def played(seconds):
 def recorded(crew, folder, policy):
     """That load on a scheduler and hosts that are actors."""
     setup = Setup(policy=policy, clock="paced", record=str(folder))
-    crew.begin("0", deployable(read_table(PLAN)), str(PLAN.parent), "plan.toml", None, setup)
+    crew.begin("0", read_table(PLAN), str(PLAN.parent), "plan.toml", None, setup)
     routes, origin = crew.ask("routes"), crew.ask("status")["now"]
     for number, rows in enumerate(played(SECONDS)):
         batch = replace(rows.batch, arrived=origin + rows.due)
@@ -78,7 +78,7 @@ def test_replaying_who_decided_comes_near_what_was_measured(crew, tmp_path, poli
 def test_a_deployment_is_recorded_until_it_goes_down(ray_cluster, tmp_path):
     setup = Setup(policy="fifo", clock="paced", port=0, actors=2, record="runs")
     folder = tmp_path / "runs/0"
-    handle = up(deployable(read_table(PLAN)), str(tmp_path), "plan.toml", "recorded", setup)
+    handle = up(read_table(PLAN), str(tmp_path), "plan.toml", "recorded", setup)
     door = ray.get(handle.identity.remote())["gateways"][0]
     pushed = 0
     with dsms.connect(door) as client:

@@ -257,7 +257,10 @@ def test_a_turn_that_cannot_end_fails_its_domain_within_seconds(ray_cluster, tmp
             client.push("s", {"id": [1]})
             assert results.next(WAIT).columns["id"].tolist() == [1]
         if how == "a host dies":
-            ray_cluster.kill(ray_cluster.get_actor(f"dsms:{name}:host-0-1", namespace="dsms"))
+            host = ray_cluster.get_actor(f"dsms:{name}:host-0-1", namespace="dsms")
+            ray_cluster.kill(host)
+            with pytest.raises(ray_cluster.exceptions.RayActorError):  # which takes a moment
+                ray_cluster.get(host.there.remote())
         client.push("s", {"id": [0]})
         client.flush(WAIT)
 
