@@ -183,7 +183,7 @@ class Sink(DataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return BatchWriter(self._options(), schema)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> StreamWriter:
         return StreamWriter(self._options(), schema)
 
     def _options(self) -> Options:
@@ -228,10 +228,10 @@ class StreamWriter(DataSourceStreamArrowWriter):
         producer = ".".join(filter(None, (self._target.producer, query)))
         return written(self._target, iterator, producer, int(micro_batch))
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         journal(self._journal, batchId, messages)
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """What was sent is in, and will not be taken again when the micro-batch is tried again."""
 
 

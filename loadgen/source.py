@@ -121,7 +121,7 @@ class LoadSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         return LoadReader(self._options(), schema)
 
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return LoadStreamReader(self._options(), schema)
 
     def _options(self) -> Options:
@@ -164,11 +164,11 @@ class LoadStreamReader(DataSourceStreamReader):
                 f"{FORMAT}: option 'lane' is {self._lane}; 0 to {self._lanes - 1} are wanted with these 'lanes'"
             )
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, int]:
         begin = epoch() if self._begin is None else self._begin
         return {"origin": round(begin * MICROS), "upto": 0}
 
-    def latestOffset(self, start: dict[str, int], limit: Any = None) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, int], limit: Any = None) -> dict[str, int]:
         """The end, in microseconds of the load's time, of the last window of this lane that is due."""
         load = load_of(self._recipe)
         time = ((epoch() + self._ahead) * MICROS - start["origin"]) * load.speedup
