@@ -37,9 +37,10 @@ def spark():
     running.stop()
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(wrapper=True)  # before xdist's own, which reads the groups
 def pytest_collection_modifyitems(items):
     """A file's tests stay on one worker, as they share what they set up; all of Spark's do: they share the session."""
     for item in items:
         spark = item.get_closest_marker("spark") is not None
         item.add_marker(pytest.mark.xdist_group("spark" if spark else item.nodeid.partition("::")[0]))
+    return (yield)

@@ -105,14 +105,14 @@ def test_only_what_is_due_is_there_unless_it_may_be_ahead(monkeypatch: pytest.Mo
 
     now = epoch()
     monkeypatch.setattr("loadgen.source.epoch", lambda: now)
-    assert upto(begin=str(now - 2.1)) == 2.0
+    assert upto(begin=str(now - 2.12)) == 2.0
     assert upto(begin=str(now + 10)) == 0.0
     assert upto(begin=str(now + 1.0), ahead="2.2") == 1.0
-    assert upto(begin=str(now - 2.1), duration="1.2") == 1.5
-    assert upto(begin=str(now - 2.1), duration="1.5") == 1.5
-    assert upto(begin=str(now - 2.1), windows="1") == 0.5
+    assert upto(begin=str(now - 2.12), duration="1.2") == 1.5
+    assert upto(begin=str(now - 2.12), duration="1.5") == 1.5
+    assert upto(begin=str(now - 2.12), windows="1") == 0.5
     assert upto(begin=str(now + 50), windows="1", lanes="2", lane="1") == 1.0  # the first is there at once
-    assert upto(begin=str(now - 2.1), speedup="10") == 21.0
-    assert [upto(begin=str(now - 2.1), lanes="2", lane=lane) for lane in ("0", "1")] == [1.5, 2.0]
+    assert upto(begin=str(now - 2.12), speedup="10") == 21.0
+    assert [upto(begin=str(now - 2.12), lanes="2", lane=lane) for lane in ("0", "1")] == [1.5, 2.0]
     with pytest.raises(DsmsError, match=r"ends at 1\.5 s, where no window of 0\.7 s ends: it was written with another"):
         reader(window="0.7").latestOffset({"origin": 0, "upto": 1_500_000})
