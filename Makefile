@@ -2,7 +2,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup  # tests/conftest.py says which stay together
+PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests share what they set up
 
 .DEFAULT_GOAL := help
 .PHONY: help demo compare test quick fuzz lint types bench pictures dashboards grafana-check constraints clean

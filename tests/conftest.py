@@ -29,18 +29,9 @@ def ray_cluster():
 
 @pytest.fixture(scope="session")
 def spark():
-    """One Spark for all tests that need one."""
+    """One Spark for all tests of a worker that need one."""
     from loadgen.session import session
 
     running = session()
     yield running
     running.stop()
-
-
-@pytest.hookimpl(wrapper=True)  # before xdist's own, which reads the groups
-def pytest_collection_modifyitems(items):
-    """A file's tests stay on one worker, as they share what they set up; all of Spark's do: they share the session."""
-    for item in items:
-        spark = item.get_closest_marker("spark") is not None
-        item.add_marker(pytest.mark.xdist_group("spark" if spark else item.nodeid.partition("::")[0]))
-    return (yield)
