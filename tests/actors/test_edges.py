@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -21,17 +22,22 @@ def parts() -> tuple[type, type]:
     """A host and a scheduler; made here so that Ray sends them as they are: its workers cannot import this file."""
 
     class Host:
-        """Keeps what is put, and gives it out as it was."""
+        """Keeps what is put, and gives it out as it was; like the real one it waits for what is still on its way."""
 
         def __init__(self) -> None:
             self._goods: dict[str, Any] = {}
+            self._changed = threading.Condition()
 
         def put(self, goods: dict[str, Any]) -> None:
-            self._goods |= goods
+            with self._changed:
+                self._goods |= goods
+                self._changed.notify_all()
 
         def give(self, keys: list[str], first: int, out: Any) -> None:
-            for place, key in enumerate(keys):
-                out.take.remote([("q", first + place, self._goods.pop(key))])
+            with self._changed:
+                assert self._changed.wait_for(lambda: all(key in self._goods for key in keys), 20)
+                for place, key in enumerate(keys):
+                    out.take.remote([("q", first + place, self._goods.pop(key))])
 
         def there(self) -> bool:
             return True
