@@ -5,13 +5,16 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests share what they set up
 
 .DEFAULT_GOAL := help
-.PHONY: help demo compare test quick fuzz lint types bench pictures dashboards grafana-check constraints clean
+.PHONY: help demo demo-metrics compare test quick fuzz lint types bench pictures dashboards grafana-check constraints clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-12s", $$1, $$2; $$1=$$2=""; print}'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-13s", $$1, $$2; $$1=$$2=""; print}'
 
 demo: $(VENV)/live  ## start a small Ray, push a bursty load, let one policy after the other decide, compare them
 	@$(BIN)/dsms demo
+
+demo-metrics: $(VENV)/live  ## the same with a Prometheus beside it at port 9090, with our rules (Debian's prometheus)
+	@deploy/prometheus --interval 1s -- $(BIN)/dsms demo --metrics 9471
 
 compare: $(VENV)/core  ## run a bursty plan in virtual time under a dozen policies and compare them
 	@$(BIN)/dsms sim tests/plans/bursts.toml --policy fifo --policy rr --policy rr-query --policy greedy --policy mtiq --policy chain --policy partition-latency --policy rb-mcq --policy fas-mcq --policy fas-gamma --policy qos-chain --policy adaptive

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from strategies import EXACT, FEW, POLICIES, operator_tables, path, plan_tables, policy, suits
 
 import dsms
+from dsms.bound import Bound, charts
 from dsms.charts import Fluid, Piece
 from dsms.engine import Engine
-from dsms.live.bound import Bound, charts
 from dsms.observers import Observer
 from dsms.plan import Plan
 from dsms.statistics import Statistics

@@ -16,6 +16,7 @@ from pyarrow import parquet
 import dsms
 from dsms import Batch, Engine, PacedClock, plan_from, policy_named
 from dsms.cli import main
+from dsms.clock import RealClock
 from dsms.errors import DsmsError
 from dsms.files.parts import Texts, read_parts, write_part
 from dsms.live.domain import Domain
@@ -111,8 +112,8 @@ def test_phases_tell_who_was_in_charge_and_turns_who_decided(tmp_path):
     engine = Engine(plan, policy_named("fifo"), observers=[watching])
     for _ in range(20):
         engine.step()
+    watching.reason = "it was time"
     engine.swap(policy_named("mtiq"))
-    watching.explain("it was time")
     swapped = engine.clock.now()
     engine.run()
     engine.finish(engine.clock.now())
@@ -210,6 +211,58 @@ def test_a_recording_goes_on_when_queries_come_and_go_and_policies_change(tmp_pa
     }
     assert {one["query"] for one in recording.about["stations"]} == {"even", "odd"}
     assert [phase[1:] for phase in recording.phases()] == [("fifo", "first"), ("mtiq", "a burst")]
+
+
+def test_the_reason_of_a_swap_is_kept_though_a_selector_swaps_again_at_once(tmp_path):
+    domain = domain_with(tmp_path, Setup())
+    for start, policy in enumerate(("adaptive", "chain", "adaptive")):
+        domain.arrived([("s", rows(10 * start))])
+        domain.swap(policy, f"turn {start}")
+        domain.ask(lambda: domain.engine.run()).result()
+    domain.close()
+    reasons = [reason for *_, reason in read(tmp_path)[0].phases()]
+    assert reasons == ["first", "turn 0", "turn 1", "turn 2"]
+
+
+def test_the_least_that_had_to_be_held_is_recorded_on_a_real_clock(tmp_path):
+    operators = [{"name": "a", "cost": 1e-3, "selectivity": 0.2}, {"name": "b", "cost": 1e-3, "selectivity": 0.5}]
+    streams = {"s": {"arrivals": {"kind": "list", "at": [0.0] * 100 + [0.15] * 100}}}
+    run = {"tuples": "fractional", "slice": 0.004}
+    plan = plan_from({"streams": streams, "queries": {"q": {"from": "s", "operators": operators}}, "run": run})
+
+    class Scripted(RealClock):
+        """A real clock as far as anybody can tell, but it takes no time."""
+
+        budget = 1.0
+        at = 0.0
+
+        def now(self):
+            return self.at
+
+        def wait_until(self, instant):
+            self.at = instant
+
+        def spend(self, cost):
+            self.at += cost
+            return self.at
+
+    watching = Recorder(tmp_path / "live", "live")
+    engine = Engine(plan, policy_named("fifo"), clock=Scripted(), observers=[watching])
+    engine.run()
+    engine.fold()
+    watching.finish(engine.clock.now())
+    recording = read(tmp_path)[0]
+    schema = parquet.read_schema(tmp_path / "live/bound/part-00000.parquet")
+    assert {field.name: str(field.type) for field in schema} == {"at": "double", "tuples": "double"}
+    bound, memory = whole(recording, "bound"), whole(recording, "memory")
+    assert len(bound["at"]) > 20
+    assert (np.diff(bound["at"]) > 0).all()
+    held = memory["held"][np.searchsorted(memory["at"], bound["at"])]
+    assert (bound["tuples"] <= held + 1e-9).all()
+    # Both operators are one piece: a fifth of the rows reaches the second, and is gone after it; 1.2 ms for a row.
+    first = bound["at"] <= 0.1
+    assert first.sum() > 10
+    assert bound["tuples"][first] == pytest.approx(100 - bound["at"][first] / 1.2e-3)
 
 
 def test_a_plan_that_the_policy_refuses_leaves_the_recording_with_the_engine_there_is(tmp_path):

@@ -1,13 +1,16 @@
 """See it work: a small Ray, four queries, a bursty load from Spark, and one policy after the other in charge.
 
 Every policy gets the same rows at the same instants, and begins with empty queues: before the next one takes over,
-no rows come until all that is held is worked off, which counts. Ctrl-C ends it at any time and leaves nothing behind.
+no rows come until all that is held is worked off, which counts. What happens is recorded; at the end there is a report
+of it. Ctrl-C ends it at any time and leaves nothing running.
 """
 
 from __future__ import annotations
 
 import argparse
+import time
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -18,7 +21,7 @@ from actors.cli.asking import SLOW, System, log, part
 from actors.cli.console import HOST, parts
 from actors.cli.leaving import leaving
 from actors.cli.spectator import spectator
-from dsms.cli.arguments import positive
+from dsms.cli.arguments import positive, whole
 from dsms.cli.stopping import stoppable, undisturbed
 from dsms.cli.tables import percent, seconds, show, table
 from dsms.cli.telling import progress
@@ -36,6 +39,7 @@ GLANCE = 0.1  # between two looks at them
 DOWN = 15.0
 SOON = 0.1  # seconds before the first row of a load: who is to decide on it is put in charge
 TURN = "its turn"
+OUT, RECORDED, PAGE = "demo-report", "recorded", "report.html"
 CONFIG = {
     "worker_maximum_startup_concurrency": 8
 }  # with fewer Ray warns, across the view, of as many actors as there are
@@ -47,13 +51,21 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--seconds", type=positive, metavar="S", default=SECONDS, help=f"of load a policy (default: {SECONDS:g})"
     )
 
+    parser.add_argument("--metrics", type=whole, metavar="P", help="serve metrics at this port; 0: any that is free")
+    parser.add_argument(
+        "--out", metavar="DIR", type=Path, default=Path(OUT), help=f"where the report goes, by date (default: {OUT})"
+    )
+
 
 def run(given: argparse.Namespace) -> int:
     plan = read_table(PLAN)
+    out = given.out.resolve() / time.strftime("%Y-%m-%d-%H%M%S")
+    setup = replace(Setup.read(plan["live"]), metrics=given.metrics, record=str(out / RECORDED))
     cluster = part("cluster")
     with stoppable(), leaving(cluster):
-        found = _phases(cluster, plan, given.seconds)
+        found = _phases(cluster, plan, setup, given.seconds)
     show(comparison(found, given.seconds))
+    print(f"memory beside the least possible, latency and staleness over time: {out / PAGE}")
     return 0
 
 
@@ -76,7 +88,7 @@ def comparison(found: list[dict[str, Any]], length: float) -> Any:
     return made
 
 
-def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str, Any]]:
+def _phases(cluster: Any, plan: dict[str, Any], setup: Setup, length: float) -> list[dict[str, Any]]:
     """All from the beginning to the end, as the system's status tells of it."""
     from loadgen.drive import Drive, Way  # these load Spark
     from loadgen.load import Recipe
@@ -89,7 +101,6 @@ def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str,
             spark = stack.enter_context(during())
             tell("starting Ray")
             cluster.local(_system_config=CONFIG)
-            setup = Setup.read(plan["live"])
             handle = part("deployment").up(plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell)
             running = System(NAME, handle)
             door = running.ask("status", timeout=SLOW)["gateways"][0]["address"]
@@ -107,7 +118,17 @@ def _phases(cluster: Any, plan: dict[str, Any], length: float) -> list[dict[str,
                     drive.wait(lambda: never.wait(GLANCE))
                 _drain(running, never)
                 running.ask("swap", POLICIES[0], "until the next load begins")
-        return _told(running)
+        found = _told(running)
+        _report(spark, Path(str(setup.record)))
+        return found
+
+
+def _report(spark: Any, recorded: Path) -> None:
+    """Work out what was recorded; the phases in between, when nothing comes, are shown but not compared."""
+    from loadgen.report.report import report
+
+    with progress() as tell:
+        report(spark, [recorded], recorded.parent, tell, TURN)
 
 
 def _console(stack: ExitStack, running: System) -> str:

@@ -113,10 +113,10 @@ class Domain:
 
         def change() -> dict[str, Any]:
             before = text_of(self.engine.chosen)
+            if self._recorder is not None:
+                self._recorder.reason = reason
             self.engine.swap(following)
             seconds = stopwatch() - asked
-            if self._recorder is not None:
-                self._recorder.explain(reason)
             self.watch.phases.began(reason, seconds)
             return {"domain": self.name, "before": before, "after": policy, "seconds": seconds}
 

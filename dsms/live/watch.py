@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from dsms.advice.explain import segments_of
 from dsms.advice.reasons import finite
-from dsms.live.bound import Bound
+from dsms.bound import Bound
 from dsms.live.decided import Decided
 from dsms.live.phases import Phases
 from dsms.live.rates import Rates

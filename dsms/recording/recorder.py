@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dsms.bound import Bound
 from dsms.clock import RealClock, stopwatch
 from dsms.departures import Departures
 from dsms.errors import DsmsError
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("dsms")
 ROWS = 1 << 18  # of a table, after which they become a part
+GLANCE = 0.005  # seconds between two looks at what had to be held
 SECONDS = 5.0  # after which they do, too, so that a run that dies leaves all but the last of it
 FIRST, SWAPPED = "first", "swapped"
 
@@ -46,10 +48,13 @@ class Recorder(Observer):
         self._about: dict[str, Any] = {"name": folder.name, "domain": domain, "runtime": runtime, "began": began}
         self._about |= {"since": None, "complete": False, "until": None}
         self._parts, self._stretch = Parts(folder), Stretch()
+        self.reason = SWAPPED  # why the next policy is put in charge
         self.error: str | None = None  # why nothing is recorded any more
         self._open, self._turn, self._decider = True, 0, 0
         self._policy: Policy | None = None  # who decided on the last turn
         self._described: Engine | None = None
+        self._bound: Bound | None = None  # on a real clock, where memory is what a user has to find room for
+        self._looked = 0.0
         self._begun = False  # whether the first phase is written down
         self._written = stopwatch()
         self._parts.begin()
@@ -60,6 +65,9 @@ class Recorder(Observer):
         self._streams = [names["stream"].code(stream.name) for stream in engine.plan.streams]
         self._stations = [names["station"].code(station.name) for station in engine.plan.stations]
         self._queries = np.array([names["query"].code(query.name) for query in engine.plan.queries], np.int64)
+        if self._real:
+            self._bound = Bound(engine.plan) if self._bound is None else self._bound.carried(engine.plan)
+            self._bound.attach(engine)
         if self._described is None:
             self._about["since"] = self._folded = engine.clock.now()
             first = np.array([self._folded])
@@ -67,7 +75,14 @@ class Recorder(Observer):
             self._describe()
 
     def arrive(self, now: float, stream: int, count: int) -> None:
+        if self._bound is not None:
+            self._look(now, self._engine.ledger.held - count * self._engine.ledger.streams[stream].copies)
+            self._bound.arrive(now, stream, count)
         self._stretch.arrivals += (now, self._streams[stream], count, self._engine.lag)
+
+    def begin(self, now: float) -> None:
+        if self._bound is not None and now - self._looked > GLANCE:
+            self._look(now, self._engine.ledger.held)
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         if self._policy is not self._engine.policy:
@@ -85,17 +100,14 @@ class Recorder(Observer):
     def swap(self, now: float, before: Policy, after: Policy) -> None:
         if after is self._engine.chosen and after is not before:  # else a selector lets another one decide
             self._begin(before)
-            self._phase(now, after, SWAPPED)
-
-    def explain(self, reason: str) -> None:
-        """Why the policy in charge was put there: said after the swap, before anything else happens."""
-        if self._stretch.phases:
-            self._stretch.phases[-1] = self._stretch.names["reason"].code(reason)
+            self._phase(now, after, self.reason)
 
     def read(self, journal: Journal) -> None:
         if self.error is not None:
             self._stretch.clear()
             return
+        if self._bound is not None:
+            self._bound.read(journal)
         if journal.instants:
             self._folded = journal.instants[-1]
             held = _column(journal.held)
@@ -129,6 +141,15 @@ class Recorder(Observer):
     def status(self) -> dict[str, Any]:
         """Where it goes, and what went wrong with it, if anything did."""
         return {"folder": str(self.folder), "error": self.error}
+
+    def _look(self, now: float, held: float) -> None:
+        """Write down what had to be held up to now; an estimate may come out above what is held."""
+        bound = self._bound
+        if bound is not None and now > self._looked:
+            bound.advance(now)
+            if bound.tuples is not None:
+                self._stretch.bound += (now, min(bound.tuples, held))
+            self._looked = now
 
     def _begin(self, policy: Policy) -> None:
         """Write down who was the first in charge, which is known only when somebody is."""

@@ -15,6 +15,7 @@ TABLES = {
     "arrivals": ("at", "stream", "rows", "lag"),
     "outputs": ("at", "query", "arrived", "rows"),
     "memory": ("at", "held", "held_bytes"),
+    "bound": ("at", "tuples"),  # the least that had to be held from the row before up to this instant
     "phases": ("at", "policy", "reason"),
 }
 WHOLE = ("turn", "rows")
@@ -42,6 +43,7 @@ class Stretch:
         self.steps: list[float] = []  # rows of turns, one after the other: a tuple each would take twice the time
         self.arrivals: list[float] = []
         self.phases: list[float] = []
+        self.bound: list[float] = []
         self._done: dict[str, list[Floats]] = {table: [] for table in TABLES}
 
     def add(self, table: str, *columns: Floats | NDArray[np.int64]) -> None:
@@ -51,7 +53,8 @@ class Stretch:
 
     def settle(self) -> int:
         """Make arrays of what has come as numbers; answers how many rows the longest table has."""
-        for table, rows in (("turns", self.steps), ("arrivals", self.arrivals), ("phases", self.phases)):
+        lists = {"turns": self.steps, "arrivals": self.arrivals, "phases": self.phases, "bound": self.bound}
+        for table, rows in lists.items():
             if rows:
                 self._done[table].append(np.array(rows, dtype=np.float64).reshape(-1, len(TABLES[table])))
                 rows.clear()

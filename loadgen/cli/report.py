@@ -29,6 +29,9 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", metavar="FOLDER", type=Path, help=f"where to write (default: {OUT!r} in the first DIR)"
     )
+    parser.add_argument(
+        "--reason", metavar="TEXT", help="compare only phases that began with this reason (`dsms policy --reason`)"
+    )
     master(parser)
 
 
@@ -47,7 +50,7 @@ def run(given: argparse.Namespace) -> int:
     with progress() as tell, spark(given.master, tell) as session:
         from loadgen.report.report import report
 
-        runs, compared = report(session, given.folders, out, tell)
+        runs, compared = report(session, given.folders, out, tell, given.reason)
     _show(runs, compared)
     print(f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}: {out / 'report.html'}, figures in {out / 'aggregates'}")
     return 0

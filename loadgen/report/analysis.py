@@ -66,6 +66,7 @@ def analyse(spark: SparkSession, runs: list[Run], say: Say) -> Analysis:
     tallies = [Tally(run) for run in runs]
     say("adding up memory")
     _put(tallies, _columns(memory.memory(tables)), ("held", "most", "held_bytes", "most_bytes"))
+    _put(tallies, _columns(memory.bound(tables)), ("bound",))
     _put(tallies, _columns(flow.arrived(tables)), ("arrived",))
     say("adding up results")
     gone, stale = _columns(results.results(tables)), _columns(results.staleness(tables))

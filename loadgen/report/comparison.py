@@ -16,16 +16,20 @@ from loadgen.report.intervals import Estimate, estimate
 from loadgen.report.tally import Figures, Tally
 
 MEASURES = ("memory_mean", "latency_mean", "staleness", "output_rate")  # that have means over stretches of time
-ALSO = ("memory_max", "latency_p50", "latency_p90", "latency_p99", "latency_max")
+GAP = "gap_mean"  # as these, where the least that had to be held is recorded
+ALSO = ("memory_max", "bound_mean", "latency_p50", "latency_p90", "latency_p99", "latency_max")
 BATCHES = 20
 FEWEST = 5  # batches that an interval is made of
 
 
-def compared(found: Analysis) -> list[Figures]:
-    """A row for each policy, in the order in which they first ran; `NAME_half` is half the interval of NAME."""
+def compared(found: Analysis, reason: str | None = None) -> list[Figures]:
+    """A row for each policy, in the order in which they first ran; `NAME_half` is half the interval of NAME.
+
+    With a reason only phases that began for it count, if there are any.
+    """
     places = {tally.run.label: tally for tally in found.tallies}
     samples: dict[str, list[Figures]] = {}
-    for phase in found.phases:
+    for phase in [phase for phase in found.phases if phase["reason"] == reason] or found.phases:
         samples.setdefault(phase["policy"], []).append(phase)
     return [_row(policy, rows, places) for policy, rows in samples.items()]
 
@@ -33,13 +37,13 @@ def compared(found: Analysis) -> list[Figures]:
 def _row(policy: str, rows: list[Figures], tallies: dict[str, Tally]) -> Figures:
     row: Figures = {"policy": policy, "samples": len(rows), "by": "samples", "batches": None}
     if len(rows) > 1:
-        for name in (*MEASURES, *ALSO):
+        for name in (*MEASURES, GAP, *ALSO):
             _set(row, name, estimate([each[name] for each in rows]))
         return row
     tally = tallies[rows[0]["run"]]
     stretches = batches(tally, np.flatnonzero(tally.phase == rows[0]["phase"]))
     row |= {"by": "batch means", "batches": len(stretches)}
-    for name in MEASURES:
+    for name in (*MEASURES, GAP):
         _set(row, name, estimate([each[name] for each in stretches], rows[0][name]))
     for name in ALSO:
         _set(row, name, Estimate(rows[0][name]))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from loadgen.report.comparison import MEASURES
+from loadgen.report.comparison import GAP, MEASURES
 from loadgen.report.flow import Burstiness
 from loadgen.report.periods import Run
 from loadgen.report.tally import Figures
@@ -23,6 +23,7 @@ INK, QUIET = "#33415c", "#8d99ae"
 PALETTE = ("#3a6ea5", "#d1495b", "#3f8f5b", "#c98a1b", "#7a5aa8", "#2a9d9d", "#b0562f", "#5d6b7a", "#c25a9b", "#7d8f2e")
 TITLES = {
     "memory_mean": "memory: mean tuples held",
+    GAP: "memory above the least possible",
     "latency_mean": "latency: mean",
     "staleness": "stale: share of time",
     "output_rate": "results a time unit",
@@ -44,12 +45,18 @@ class Colours:
 
 def over_time(run: Run, windows: Sequence[Figures], colours: Colours, unit: str) -> str:
     """Memory, latency, staleness and rates of one run; bands are the phases."""
-    figure = _figure(WIDE, 6.6)
-    panels = figure.subplots(4, 1, sharex=True)
+    bound = any(row["bound_mean"] is not None for row in windows)
+    figure = _figure(WIDE, 7.8 if bound else 6.6)
+    panels = figure.subplots(4 + bound, 1, sharex=True)
     edges = np.array([windows[0]["since"], *(row["until"] for row in windows)]) - run.since
-    memory, latency, stale, rates = panels
+    busy = [place for place, row in enumerate(windows) if row["arrived"] or row["memory_max"]]
+    first = float(edges[max(min(busy, default=0) - 1, 0)])  # before anything came there is nothing to see
+    memory, *others, latency, stale, rates = panels
     _steps(memory, edges, windows, "memory_max", QUIET, "most", width=0.8)
     _steps(memory, edges, windows, "memory_mean", INK, "mean")
+    for gap in others:
+        _steps(memory, edges, windows, "bound_mean", PALETTE[2], "least possible")
+        _steps(gap, edges, windows, GAP, PALETTE[1], "")
     for name, colour, label in (("p99", QUIET, "p99"), ("p90", PALETTE[3], "p90"), ("p50", INK, "median")):
         _steps(latency, edges, windows, f"latency_{name}", colour, label)
     _steps(stale, edges, windows, "staleness", INK, "", times=100)
@@ -57,16 +64,16 @@ def over_time(run: Run, windows: Sequence[Figures], colours: Colours, unit: str)
     came = np.array([row["arrived"] for row in windows]) / np.where(spans > 0, spans, 1)
     rates.stairs(came, edges, color=QUIET, linewidth=0.9, label="arrivals")
     _steps(rates, edges, windows, "output_rate", INK, "results")
-    labels = ("tuples held", f"latency ({unit})", "stale (%)", f"rows a {_one(unit)}")
+    labels = ("tuples held", *(["gap (tuples)"] * bound), f"latency ({unit})", "stale (%)", f"rows a {_one(unit)}")
     for axes, label in zip(panels, labels, strict=True):
-        _bands(axes, run, colours, named=axes is memory)
+        _bands(axes, run, colours, first, named=axes is memory)
         axes.set_ylabel(label, fontsize=8, color=INK)
         _tidy(axes)
         if axes.get_legend_handles_labels()[0]:
             where = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.96)}
             axes.legend(frameon=False, fontsize=7, ncols=3, borderaxespad=0.0, **where)
     rates.set_xlabel(f"time since the beginning ({unit})", fontsize=8, color=INK)
-    rates.set_xlim(0, run.duration or 1)
+    rates.set_xlim(first, run.duration or 1)
     return _svg(figure, f"{run.label}: memory, latency, staleness and rates over time")
 
 
@@ -93,14 +100,16 @@ def together(runs: Sequence[Run], windows: dict[str, list[Figures]], colours: Co
 
 def intervals(rows: Sequence[Figures], colours: Colours) -> str:
     """What each policy came to, with its confidence interval."""
+    known = any(row[GAP] is not None for row in rows)
+    measures = (MEASURES[0], GAP, *MEASURES[1:]) if known else MEASURES
     figure = _figure(WIDE, 1.1 + 0.28 * len(rows))
-    panels = figure.subplots(1, len(MEASURES), sharey=True)
-    for axes, name in zip(panels, MEASURES, strict=True):
+    panels = figure.subplots(1, len(measures), sharey=True)
+    for axes, name in zip(panels, measures, strict=True):
         for place, row in enumerate(rows):
             if row[name] is not None:
                 colour, half = colours[row["policy"]], row[f"{name}_half"]
                 axes.errorbar(row[name], place, xerr=half, fmt="o", color=colour, markersize=5, capsize=3)
-        axes.set_title(TITLES[name], fontsize=8.5, color=INK)
+        axes.set_title(TITLES[name], fontsize=7.5 if known else 8.5, color=INK)
         axes.set_yticks(range(len(rows)), [_short(row["policy"]) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, axes.get_xlim()[1] * 1.06)  # room for what differs little and is far from 0
@@ -136,12 +145,14 @@ def _steps(
     axes.stairs(values, edges, baseline=None, color=colour, linewidth=width, label=label or None)
 
 
-def _bands(axes: Axes, run: Run, colours: Colours, named: bool) -> None:
-    """Behind everything, the policies' colours; their names where there is room."""
+def _bands(axes: Axes, run: Run, colours: Colours, first: float, named: bool) -> None:
+    """Behind everything, from the first instant shown, the policies' colours; their names where there is room."""
     for phase in run.phases:
-        since, until = phase.since - run.since, phase.until - run.since
+        since, until = max(phase.since - run.since, first), phase.until - run.since
+        if until <= since:
+            continue
         axes.axvspan(since, until, color=colours[phase.policy], alpha=0.13, linewidth=0, zorder=0)
-        if named and until - since > ROOM * run.duration:
+        if named and until - since > ROOM * (run.duration - first):
             where = axes.get_xaxis_transform()
             axes.text(since, 1.02, f" {_short(phase.policy)}", transform=where, fontsize=7, color=INK)
 

@@ -1,4 +1,4 @@
-"""Tuples and bytes held: their integral over time, and the most at once, by cell."""
+"""Tuples and bytes held: their integral over time, and the most at once, by cell; and the least that had to be."""
 
 from __future__ import annotations
 
@@ -10,12 +10,9 @@ from loadgen.report.tables import Tables
 
 def memory(tables: Tables) -> DataFrame:
     """By run and cell; a row of the table holds from the one before it, and what lasts no time was never held."""
-    in_order = Window.partitionBy("run").orderBy("at", "part", "row")
-    before = sql.coalesce(sql.lag("at").over(in_order), sql.col("began"))
     sizes = sql.when(~sql.isnan("held_bytes"), sql.col("held_bytes"))
-    held = tables.table("memory").withColumns({"since": before, "until": sql.col("at"), "held_bytes": sizes})
     return (
-        tables.pieces(held.where("until > since"))
+        tables.pieces(_lasting(tables.table("memory").withColumn("held_bytes", sizes)))
         .groupBy("run", "cell")
         .agg(
             sql.sum(sql.col("held") * sql.col("span")).alias("held"),
@@ -24,3 +21,16 @@ def memory(tables: Tables) -> DataFrame:
             sql.max("held_bytes").alias("most_bytes"),
         )
     )
+
+
+def bound(tables: Tables) -> DataFrame:
+    """By run and cell, where it is recorded: the least that any scheduler would have had to hold."""
+    pieces = tables.pieces(_lasting(tables.table("bound")))
+    return pieces.groupBy("run", "cell").agg(sql.sum(sql.col("tuples") * sql.col("span")).alias("bound"))
+
+
+def _lasting(rows: DataFrame) -> DataFrame:
+    """Each row `since` the one before it `until` its own instant."""
+    in_order = Window.partitionBy("run").orderBy("at", "part", "row")
+    before = sql.coalesce(sql.lag("at").over(in_order), sql.col("began"))
+    return rows.withColumns({"since": before, "until": sql.col("at")}).where("until > since")

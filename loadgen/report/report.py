@@ -17,12 +17,15 @@ from loadgen.report.tally import Figures
 
 
 def report(
-    spark: SparkSession, folders: Sequence[Path], out: Path, say: Callable[[str], None]
+    spark: SparkSession, folders: Sequence[Path], out: Path, say: Callable[[str], None], reason: str | None = None
 ) -> tuple[list[Run], list[Figures]]:
-    """Write `report.html` and `aggregates/` of the runs in these folders; answers with them and the comparison."""
+    """Write `report.html` and `aggregates/` of the runs in these folders; answers with them and the comparison.
+
+    With a reason only phases that began for it are compared.
+    """
     runs = recorded(folders)
     found = analyse(spark, runs, say)
-    policies, pairs = compared(found), differences(found)
+    policies, pairs = compared(found, reason), differences(found)
     say("drawing")
     text = page(runs, found, policies, pairs)
     try:

@@ -19,6 +19,7 @@ SCHEMAS = {
     "arrivals": "at double, stream string, rows long, lag double",
     "outputs": "at double, query string, arrived double, rows long",
     "memory": "at double, held double, held_bytes double",
+    "bound": "at double, tuples double",
 }
 PATTERN = "part-*.parquet"
 

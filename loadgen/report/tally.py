@@ -13,9 +13,9 @@ from loadgen.report.periods import Run
 
 Column = NDArray[np.float64]
 Places = NDArray[np.int64]
-SUMS = ("held", "held_bytes", "rows", "latency", "stale", "arrived")
+SUMS = ("held", "held_bytes", "bound", "rows", "latency", "stale", "arrived")
 MOSTS = ("most", "most_bytes", "longest")
-UNKNOWN = ("held_bytes", "most_bytes", "longest")  # unless it is put
+UNKNOWN = ("held_bytes", "bound", "most_bytes", "longest")  # unless it is put
 Figures = dict[str, Any]
 
 
@@ -46,6 +46,9 @@ class Tally:
         """The figures of some cells taken together; what does not exist is None."""
         span, queries = float(self._spans[places].sum()), len(self.run.queries)
         sums = {name: float(np.nansum(self.columns[name][places])) for name in SUMS}
+        known = places[np.isfinite(self.columns["bound"][places])]  # where it is, that is compared with what was held
+        least = _ratio(sums["bound"], float(self._spans[known].sum()))
+        mean = _ratio(float(self.columns["held"][known].sum()), float(self._spans[known].sum()))
         mosts = {name: _most(self.columns[name][places]) for name in MOSTS}
         return {
             "seconds": span,
@@ -53,6 +56,8 @@ class Tally:
             "results": round(sums["rows"]),
             "memory_mean": _ratio(sums["held"], span),
             "memory_max": mosts["most"],
+            "bound_mean": least,
+            "gap_mean": None if least is None or mean is None else mean - least,
             "bytes_mean": None if mosts["most_bytes"] is None else _ratio(sums["held_bytes"], span),
             "bytes_max": mosts["most_bytes"],
             "latency_mean": _ratio(sums["latency"], sums["rows"]),

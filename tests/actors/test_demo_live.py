@@ -11,6 +11,7 @@ import uuid
 from pathlib import Path
 
 import pytest
+from pyarrow import parquet
 
 from actors.cli.demo import POLICIES
 from actors.parts import wait_for
@@ -82,20 +83,26 @@ def start():
         run.process.communicate(timeout=60)
 
 
-def test_the_demo_shows_a_phase_for_each_policy_and_leaves_nothing_behind(start):
-    run = start("--seconds", "2")
+def test_the_demo_shows_a_phase_for_each_policy_and_leaves_its_report_and_nothing_running(start, tmp_path):
+    run = start("--seconds", "2", "--out", str(tmp_path))
     out, err = run.process.communicate(timeout=280)
     assert run.process.returncode == 0, err
     assert "in the browser: http://127.0.0.1:" in out
     rows = [line.split() for line in out.splitlines()]
     shown = [row[0] for row in rows if row and row[0] in POLICIES]
     assert shown == list(POLICIES)
+    (folder,) = tmp_path.iterdir()
+    assert str(folder / "report.html") in out
+    assert "least possible" in (folder / "report.html").read_text(encoding="utf-8")
+    policies = parquet.read_table(folder / "aggregates/policies.parquet").to_pylist()
+    assert [(row["policy"], row["samples"]) for row in policies] == [(policy, 1) for policy in POLICIES]
+    assert all(0 < row["bound_mean"] <= row["memory_mean"] for row in policies)
     assert wait_for(lambda: not run.left(), GONE), run.left()
 
 
 @pytest.mark.parametrize("moment", ["starting Ray", "15 of 15"])
-def test_ctrl_c_ends_the_demo_soon_and_leaves_nothing_behind(start, moment):
-    run = start("--seconds", "5")
+def test_ctrl_c_ends_the_demo_soon_and_leaves_nothing_behind(start, moment, tmp_path):
+    run = start("--seconds", "5", "--out", str(tmp_path))
     run.until(moment)
     time.sleep(1.0)  # somewhere inside what was begun
     run.interrupt()

@@ -69,6 +69,7 @@ def made(
         "held": random.integers(0, 99, len(held_at)) * 1.0,
         "held_bytes": np.full(len(held_at), np.nan),
     }
+    bound = {"at": held_at[::3], "tuples": random.uniform(0, 9, len(held_at[::3]))}
     return Made(
         since,
         until,
@@ -82,6 +83,7 @@ def made(
             },
             "outputs": outputs,
             "memory": memory,
+            **({"bound": bound} if len(phases) > 1 else {}),  # in virtual time there is none
             "phases": {
                 "at": np.array([at for at, _ in phases]),
                 "policy": np.array([policy for _, policy in phases]),

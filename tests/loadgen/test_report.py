@@ -47,6 +47,15 @@ def memory_between(run: Made, since: float, until: float) -> tuple[float, float]
     return float((spans * table["held"]).sum() / (until - since)), float(table["held"][spans > 0].max())
 
 
+def bound_between(run: Made, since: float, until: float) -> tuple[float, float]:
+    """The least that had to be held, and how far above it was what was: up to where it is known."""
+    table = run.tables["bound"]
+    starts, ends = np.concatenate(([run.since], table["at"][:-1])), table["at"]
+    spans = np.clip(np.minimum(ends, until) - np.maximum(starts, since), 0, None)
+    least = float((spans * table["tuples"]).sum() / (until - since))
+    return least, memory_between(run, since, until)[0] - least
+
+
 def latencies(run: Made, mask: np.ndarray) -> np.ndarray:
     table = run.tables["outputs"]
     return np.repeat((table["at"] - table["arrived"])[mask], table["rows"][mask])
@@ -102,6 +111,29 @@ def test_every_phase_and_every_window_has_too_and_a_phase_that_lasted_no_time_is
     assert len(windows) > 100
     for row in windows[::7]:
         assert_figures(row, PHASED, row["since"], row["until"], last=row["until"] == PHASED.until)
+
+
+@pytest.mark.spark
+def test_what_had_to_be_held_is_beside_what_was_where_it_is_recorded(found):
+    for row in found.phases[:2]:
+        least, gap = bound_between(PHASED, row["since"], row["until"])
+        assert row["run"] == "phased"
+        assert (row["bound_mean"], row["gap_mean"]) == pytest.approx((least, gap), rel=EXACT)
+    once = of(compared(found), policy="rr")
+    assert once["gap_mean"] == of(found.phases, policy="rr")["gap_mean"]
+    assert 0 < once["gap_mean_half"] < once["gap_mean"]
+    assert of(found.runs, run="fifo-0")["gap_mean"] is None
+
+
+@pytest.mark.spark
+def test_only_phases_that_began_for_a_reason_are_compared_if_there_are_any(found):
+    found.phases[0]["reason"], before = "its turn", found.phases[0]["reason"]
+    try:
+        (only,) = compared(found, "its turn")
+    finally:
+        found.phases[0]["reason"] = before
+    assert (only["policy"], only["samples"]) == (found.phases[0]["policy"], 1)
+    assert compared(found, "none such") == compared(found)
 
 
 @pytest.mark.spark
