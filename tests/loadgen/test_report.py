@@ -115,9 +115,8 @@ def test_every_phase_and_every_window_has_too_and_a_phase_that_lasted_no_time_is
 
 @pytest.mark.spark
 def test_what_had_to_be_held_is_beside_what_was_where_it_is_recorded(found):
-    for row in found.phases[:2]:
+    for row in [row for row in found.phases if row["run"] == "phased"][:2]:
         least, gap = bound_between(PHASED, row["since"], row["until"])
-        assert row["run"] == "phased"
         assert (row["bound_mean"], row["gap_mean"]) == pytest.approx((least, gap), rel=EXACT)
     once = of(compared(found), policy="rr")
     assert once["gap_mean"] == of(found.phases, policy="rr")["gap_mean"]
