@@ -17,6 +17,7 @@ from typing import Any
 
 SCRIPT = Path(__file__).parent.parent / "deploy/prometheus"
 START = 30.0  # seconds
+PATIENCE = 10.0  # for a scrape
 Series = list[dict[str, Any]]  # each with `metric`, its labels, and `value` or `values`
 
 
@@ -27,8 +28,11 @@ class Prometheus:
         self.address = address
 
     def now(self, expression: str) -> Series:
-        """What an expression is at this instant."""
-        return self._ask("query", query=expression)
+        """What an expression is at this instant; what a scrape that took too long has left out comes with the next."""
+        begun = time.monotonic()
+        while not (found := self._ask("query", query=expression)) and time.monotonic() - begun < PATIENCE:
+            time.sleep(0.2)
+        return found
 
     def value(self, expression: str) -> float:
         """The same of one that has one series."""

@@ -101,9 +101,10 @@ def test_the_page_moves_with_the_system_and_asks_nobody_else(viewer, watched):
     assert wait_for(lambda: max((value for _, value in one.drawn("held")), default=0) > 0, PATIENCE)
     before = one.drawn("held")
     assert wait_for(lambda: one.drawn("held")[-1][0] >= before[-1][0] + 2.0, PATIENCE)
-    held = [value for _, value in one.drawn("held")]
-    bound = [value for _, value in one.drawn("least possible")]
-    assert all(least <= most for least, most in zip(bound, held, strict=True))
+    bound, held = dict(one.drawn("least possible")), dict(one.drawn("held"))  # which may have moved on in between
+    both = bound.keys() & held.keys()
+    assert len(both) >= len(bound) - 5
+    assert all(bound[at] <= held[at] for at in both)
     assert one.bands() == ["fifo"]
     for text in ("valid", "locate", "alarms", "clicks"):
         one.sees(text, ".nicegui-echart >> nth=1")
