@@ -7,8 +7,6 @@ patience=60 # seconds that a node may take to start, on a busy machine
 ray=${DSMS_RAY:-ray}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if ! command -v "$ray" >/dev/null && [[ -x $here/../.venv/bin/ray ]]; then ray=$here/../.venv/bin/ray; fi
-export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token
-export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0 # a node that is told to end does so: nothing moves off it by itself
 
 fail() {
   echo "$(basename "$0"): $1" >&2
@@ -35,6 +33,11 @@ port() {
 # Whether anybody listens there, within seconds: Ray itself would wait for minutes.
 listens() {
   timeout 3 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>/dev/null
+}
+
+# What ray's commands go by from here on; whatever else a script runs (deploy/prometheus: any command) needs no token.
+guarded() {
+  export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token
 }
 
 make_token() {
@@ -86,6 +89,8 @@ node() {
 attempt() {
   local folder=$1 pid
   shift
+  guarded
+  export RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S=0 # a node that is told to end does so: nothing moves off it by itself
   rm -rf "$folder" && mkdir -p "$folder"
   local temp
   temp=$(mktemp -d /tmp/dsms-ray.XXXXXX) # short: the sockets in it have names of at most 107 characters

@@ -8,6 +8,7 @@ import re
 import shlex
 import socket
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -104,6 +105,18 @@ def test_a_worker_without_a_token_or_without_a_head_says_so_at_once(tmp_path):
 def test_without_prometheus_it_is_said_where_to_get_it():
     code, said = run("prometheus", DSMS_PROMETHEUS="no-such-program")
     assert (code, "no no-such-program: apt-get install prometheus" in said) == (1, True)
+
+
+def test_the_command_beside_prometheus_has_the_environment_it_was_called_with(tmp_path):
+    """A Ray that it starts must not look for the token of a cluster that is not there."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    program = tmp_path / "prometheus"  # whatever listens will do
+    program.write_text(f"#!/bin/sh\nexec {sys.executable} -m http.server --bind 127.0.0.1 {port}\n")
+    program.chmod(0o755)
+    code, said = run("prometheus", "--port", str(port), "--", "env", DSMS_PROMETHEUS=str(program), HOME=str(tmp_path))
+    assert (code, f"HOME={tmp_path}" in said) == (0, True)
+    assert f"{tmp_path}/.dsms" not in said  # where its token would be
 
 
 def test_nothing_to_stop_is_no_error(tmp_path):
