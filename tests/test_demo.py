@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dsms
-from actors.cli.demo import COLUMNS, PLAN, POLICIES, comparison
+from actors.cli.demo import COLUMNS, PLAN, POLICIES, RECORDED, _report, comparison
 from actors.cli.spectator import line
 from actors.demo import functions
 from dsms.planfile import plan_from, read_table
@@ -136,3 +136,8 @@ def test_a_line_says_who_decides_and_how_it_fares():
     }
     said = line({"domains": [domain]})
     assert " ".join(said.split()) == "12.3 s adaptive (chain) 1,234 held p50 10 ms p99 250 ms 50.0% stale"
+
+
+def test_a_report_that_cannot_be_made_does_not_take_the_comparison_with_it(tmp_path):
+    (tmp_path / RECORDED).mkdir()
+    assert _report(None, tmp_path / RECORDED).startswith("no report: ")

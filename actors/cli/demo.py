@@ -63,9 +63,9 @@ def run(given: argparse.Namespace) -> int:
     setup = replace(Setup.read(plan["live"]), metrics=given.metrics, record=str(out / RECORDED))
     cluster = part("cluster")
     with stoppable(), leaving(cluster):
-        found = _phases(cluster, plan, setup, given.seconds)
+        found, report = _phases(cluster, plan, setup, given.seconds)
     show(comparison(found, given.seconds))
-    print(f"memory beside the least possible, latency and staleness over time: {out / PAGE}")
+    print(report)
     return 0
 
 
@@ -88,8 +88,8 @@ def comparison(found: list[dict[str, Any]], length: float) -> Any:
     return made
 
 
-def _phases(cluster: Any, plan: dict[str, Any], setup: Setup, length: float) -> list[dict[str, Any]]:
-    """All from the beginning to the end, as the system's status tells of it."""
+def _phases(cluster: Any, plan: dict[str, Any], setup: Setup, length: float) -> tuple[list[dict[str, Any]], str]:
+    """All from the beginning to the end: as the system's status tells of it, and where there is more."""
     from loadgen.drive import Drive, Way  # these load Spark
     from loadgen.load import Recipe
     from loadgen.session import during
@@ -119,16 +119,22 @@ def _phases(cluster: Any, plan: dict[str, Any], setup: Setup, length: float) -> 
                 _drain(running, never)
                 running.ask("swap", POLICIES[0], "until the next load begins")
         found = _told(running)
-        _report(spark, Path(str(setup.record)))
-        return found
+        return found, _report(spark, Path(str(setup.record)))
 
 
-def _report(spark: Any, recorded: Path) -> None:
-    """Work out what was recorded; the phases in between, when nothing comes, are shown but not compared."""
+def _report(spark: Any, recorded: Path) -> str:
+    """Work out what was recorded, and say where it is; the phases in between, when nothing comes, are not compared.
+
+    Without it, as where nothing can draw or the disk is full, what the system itself has told is still worth showing.
+    """
     from loadgen.report.report import report
 
-    with progress() as tell:
-        report(spark, [recorded], recorded.parent, tell, TURN)
+    try:
+        with progress() as tell:
+            report(spark, [recorded], recorded.parent, tell, TURN)
+    except (DsmsError, ModuleNotFoundError) as error:
+        return f"no report: {error}"
+    return f"memory beside the least possible, latency and staleness over time: {recorded.parent / PAGE}"
 
 
 def _console(stack: ExitStack, running: System) -> str:

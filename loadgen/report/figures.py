@@ -23,10 +23,10 @@ INK, QUIET = "#33415c", "#8d99ae"
 PALETTE = ("#3a6ea5", "#d1495b", "#3f8f5b", "#c98a1b", "#7a5aa8", "#2a9d9d", "#b0562f", "#5d6b7a", "#c25a9b", "#7d8f2e")
 TITLES = {
     "memory_mean": "memory: mean tuples held",
-    GAP: "memory above the least possible",
-    "latency_mean": "latency: mean",
+    GAP: "gap to the least possible",
+    "latency_mean": "latency: mean ({unit})",
     "staleness": "stale: share of time",
-    "output_rate": "results a time unit",
+    "output_rate": "results a {one}",
 }
 WIDE = 9.4
 REM = 7  # of a page, for an inch of a picture
@@ -70,8 +70,8 @@ def over_time(run: Run, windows: Sequence[Figures], colours: Colours, unit: str)
         axes.set_ylabel(label, fontsize=8, color=INK)
         _tidy(axes)
         if axes.get_legend_handles_labels()[0]:
-            where = {"loc": "lower right", "bbox_to_anchor": (1.0, 0.96)}
-            axes.legend(frameon=False, fontsize=7, ncols=3, borderaxespad=0.0, **where)
+            beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}  # above it are the policies' names
+            axes.legend(frameon=False, fontsize=7, **beside)
     rates.set_xlabel(f"time since the beginning ({unit})", fontsize=8, color=INK)
     rates.set_xlim(first, run.duration or 1)
     return _svg(figure, f"{run.label}: memory, latency, staleness and rates over time")
@@ -98,7 +98,7 @@ def together(runs: Sequence[Run], windows: dict[str, list[Figures]], colours: Co
     return _svg(figure, "runs with the same arrivals over time")
 
 
-def intervals(rows: Sequence[Figures], colours: Colours) -> str:
+def intervals(rows: Sequence[Figures], colours: Colours, unit: str) -> str:
     """What each policy came to, with its confidence interval."""
     known = any(row[GAP] is not None for row in rows)
     measures = (MEASURES[0], GAP, *MEASURES[1:]) if known else MEASURES
@@ -109,7 +109,8 @@ def intervals(rows: Sequence[Figures], colours: Colours) -> str:
             if row[name] is not None:
                 colour, half = colours[row["policy"]], row[f"{name}_half"]
                 axes.errorbar(row[name], place, xerr=half, fmt="o", color=colour, markersize=5, capsize=3)
-        axes.set_title(TITLES[name], fontsize=7.5 if known else 8.5, color=INK)
+        title = TITLES[name].format(unit=unit, one=_one(unit))
+        axes.set_title(title, fontsize=7.5 if known else 8.5, color=INK)
         axes.set_yticks(range(len(rows)), [_short(row["policy"]) for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, axes.get_xlim()[1] * 1.06)  # room for what differs little and is far from 0

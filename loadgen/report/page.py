@@ -88,7 +88,7 @@ def _comparison(rows: Sequence[Figures], colours: Colours, unit: str) -> list[st
             " Of a policy with one sample the interval is by batch means: over stretches of its own time, so it says "
             "how steady this run was, not how others would turn out."
         )
-    drawn = figures.intervals(rows, colours)
+    drawn = figures.intervals(rows, colours, unit)
     return ["<h2>Policies compared</h2>", f'<p class="quiet">{said}</p>', _table(rows, columns), drawn]
 
 
@@ -263,7 +263,7 @@ def _notes(unit: str) -> list[str]:
         "lasted any time at all. Least possible: what any scheduler, even one that knows the future, would have had to "
         "hold (Chain on lower envelopes, beside the run on the same arrivals); an estimate, from measured cost and "
         "selectivity. The gap is the distance to it. "
-        "Latency: from when all that a result needs was there to when it left, percentiles "
+        "Latency: from when all that a result needs was due to arrive to when it left, percentiles "
         "exact, between the two nearest results. Stale: the share of time in which a query's output was behind its "
         "input, the union of the times in which a result was on its way, mean over queries; what was still on its way "
         "at the end is not counted. Results count in the phase in which they left.</p>",
