@@ -103,8 +103,11 @@ class Helm:
         self.rerank()
 
     def require(self, qos: Qos | str) -> None:
-        """Let this be what is wanted of the plan from now on; whoever goes by it follows."""
-        self.qos = Qos.of(qos)
+        """Let this be what is wanted of the plan from now on; whoever goes by it follows, or refuses what it cannot."""
+        wanted = Qos.of(qos)
+        if self.begun:
+            self.chosen.consider(wanted)
+        self.qos = wanted
         if self.begun:
             self.recut()
 

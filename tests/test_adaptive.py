@@ -395,6 +395,19 @@ def test_what_is_not_gathered_cannot_be_required() -> None:
         policy.qos = "memory=0.5"
 
 
+def test_nor_while_it_is_in_charge_whoever_asks() -> None:
+    """Else the run would end when candidates are scored next."""
+    engine = Engine(bursts(5), adaptive(select="best", qos="memory"))
+    with pytest.raises(PolicyError, match="no plan statistic 'freshness' is gathered"):
+        engine.require("freshness=1")
+    assert str(engine.qos) == "memory=1"
+    engine.swap(policy_named("fifo"))
+    engine.require("freshness=1")
+    with pytest.raises(PolicyError, match="no plan statistic 'freshness' is gathered"):
+        engine.swap(adaptive())
+    engine.run()
+
+
 def test_asked_by_itself_it_answers_as_the_one_it_would_begin_with() -> None:
     plan = bursts(1)
     policy, greedy = adaptive(), policy_named("greedy")

@@ -60,10 +60,9 @@ class Adaptive(Policy):
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "qos" and value is not None:
             value = Qos.of(value)
-            if self.selector is not None:  # better now than in the middle of the run
-                value.check(self.selector.gatherer.statistics())
-                if self.selector.running:
-                    self.selector.engine.require(value)
+            self.consider(value)
+            if self.selector is not None and self.selector.running:
+                self.selector.engine.require(value)
         super().__setattr__(name, value)
 
     @property
@@ -92,7 +91,7 @@ class Adaptive(Policy):
         wanted = engine.qos if self.qos is None else Qos.of(self.qos)
         wanted.check(gatherer.statistics())
         among = self._candidates(tuning)
-        engine.require(wanted)
+        engine.qos = wanted
         selector = Selector(engine, tuning, among, gatherer, self._tell)
         self.end(engine)  # it may be in charge already
         self._selector = selector
@@ -102,6 +101,10 @@ class Adaptive(Policy):
         # What it did stays to be read; who decided last is the engine's to end.
         if self._selector is not None and self._selector.running and self._selector.engine is engine:
             self._selector.stop()
+
+    def consider(self, qos: Qos) -> None:
+        if self.selector is not None:  # better now than in the middle of the run
+            qos.check(self.selector.gatherer.statistics())
 
     def segments(self, plan: Plan) -> list[Segment]:
         return self._first(plan).segments(plan)

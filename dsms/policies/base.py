@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar
 
 from dsms.plan import Plan
+from dsms.qos import Qos
 from dsms.segment import Segment, Share
 
 if TYPE_CHECKING:
@@ -55,6 +56,10 @@ class Policy(ABC):
     def begin(self, engine: Engine) -> Policy:
         """It is put in charge; answers who decides first: itself or, for a selector, the one it chooses."""
         return self
+
+    def consider(self, qos: Qos) -> None:
+        """This is to be wanted while it is in charge: one that goes by it refuses what it cannot go by."""
+        return
 
     def tried(self, engine: Engine) -> Policy:
         """One like it, to be tried out in a copy of what this engine runs."""
