@@ -19,6 +19,7 @@ from dsms.live.routes import Routes
 from dsms.live.terms import Terms
 from dsms.wire import Bye
 
+BACKLOG = 1024  # who may be waiting to be let in: others are not heard for a second
 CLOSING = 5.0  # seconds
 GREETING = 10.0  # seconds
 
@@ -59,7 +60,7 @@ class Gateway:
             secure = {"ssl": certificate.context(), "ssl_handshake_timeout": self._terms.hello}
 
         async def listen() -> asyncio.Server:
-            return await self._loop.create_server(self._connection, host, port, **secure)
+            return await self._loop.create_server(self._connection, host, port, backlog=BACKLOG, **secure)
 
         try:
             server = self._done(listen())
