@@ -42,7 +42,7 @@ class Tokens:
     @classmethod
     def read(cls, path: Path, what: str = "--token-file") -> Tokens:
         """The tokens in a file that nobody else may read."""
-        return cls(tuple((_digest(token), granted) for token, granted in _lines(path, what)))
+        return cls(tuple((_digest(token), granted) for token, granted in entries(path, what)))
 
     @property
     def roles(self) -> set[str]:
@@ -60,13 +60,14 @@ class Tokens:
 
 def token_in(path: Path, what: str) -> str:
     """The token that a client shows: the only one in its file, whether its role stands before it or not."""
-    tokens = [token for token, _ in _lines(path, what)]
+    tokens = [token for token, _ in entries(path, what)]
     if len(tokens) != 1:
         raise DsmsError(f"{what} {path}: it has {len(tokens)} tokens; a client shows one: give it a file with its own")
     return tokens[0]
 
 
-def _lines(path: Path, what: str) -> Iterator[tuple[str, Pass]]:
+def entries(path: Path, what: str) -> Iterator[tuple[str, Pass]]:
+    """The tokens in a file that nobody else may read, and what each is good for."""
     lines = [line for each in text_of(path, what).splitlines() if (line := each.strip()) and not line.startswith("#")]
     if len(lines) == 1 and lines[0].split()[0] not in ROLES:
         yield lines[0], Pass()
