@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from actors.doctor.secrets import of_certificate, secrets
 from dsms.certificate import Certificate
 from dsms.cli import main
 from dsms.live.setup import Setup
+from dsms.tokens import CONTROL, PUSH, READ, Pass, Tokens
 
 ROOT = Path(__file__).parent.parent
 LIVE = ROOT / "tests" / "plans" / "live.toml"
@@ -195,7 +197,21 @@ def jumping() -> Any:
 def test_a_clock_that_jumps_is_told_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "epoch", jumping())
     found = machine.clock()
-    assert (found.state, found.found.startswith("it has jumped by 1.0")) == (WARNING, True)
+    assert (found.state, found.found.startswith("it has jumped by ")) == (WARNING, True)
+
+
+def test_what_the_readme_shows_works(tmp_path: Path) -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```sh\n(.*?)^```", readme, flags=re.M | re.S)
+    shown = [block for block in blocks if "umask" in block]
+    shown += [line for block in blocks for line in block.splitlines() if "dsms doctor tests/" in line]
+    assert len(shown) == 2
+    for text in shown:
+        text = text.replace(".venv/bin/dsms", f"{sys.executable} -m dsms").replace("/tmp/", f"{tmp_path}/")
+        done = subprocess.run(["bash", "-ec", text], capture_output=True, text=True, cwd=ROOT)
+        assert " looked at: " in done.stdout, done.stderr
+    tokens = Tokens.read(tmp_path / "tokens")
+    assert [granted for _, granted in tokens.passes] == [Pass(PUSH, "spark"), Pass(READ), Pass(CONTROL)]
 
 
 def test_a_plan_that_cannot_be_read_is_a_wrong_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
