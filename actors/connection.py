@@ -165,17 +165,17 @@ class Connection(asyncio.Protocol):
         """A frame that cannot be read: whose number is known is refused under it, whoever asks for it later."""
         producer, sequence = self._producer, error.sequence
         if producer is None or sequence is None or not self.session.granted.may(PUSH):
-            self.refuse(error.reason, sequence)
+            self.refuse(error.reason, sequence, error.query)
         elif producer.take(sequence, self._unclaimed):
             self._unclaimed = 0
             self._desk.settled(producer, sequence, error.reason)
         else:
             self.acknowledge(again=True)
 
-    def refuse(self, reason: str, sequence: int | None = None) -> None:
+    def refuse(self, reason: str, sequence: int | None = None, query: str | None = None) -> None:
         """A frame is not taken; the connection goes on."""
         self._desk.rejected += 1
-        self.send(Error(reason, sequence))
+        self.send(Error(reason, sequence, query))
 
     def _perhaps(self, reason: str | None) -> None:
         if reason is not None:

@@ -207,7 +207,7 @@ def test_what_the_readme_shows_works(tmp_path: Path) -> None:
     shown += [line for block in blocks for line in block.splitlines() if "dsms doctor tests/" in line]
     assert len(shown) == 2
     for text in shown:
-        text = text.replace(".venv/bin/dsms", f"{sys.executable} -m dsms").replace("/tmp/", f"{tmp_path}/")
+        text = text.replace("/tmp/", f"{tmp_path}/").replace(".venv/bin/dsms", f"{sys.executable} -m dsms")
         done = subprocess.run(["bash", "-ec", text], capture_output=True, text=True, cwd=ROOT)
         assert " looked at: " in done.stdout, done.stderr
     tokens = Tokens.read(tmp_path / "tokens")

@@ -59,13 +59,14 @@ class Session:
             return self._greeted(message)
         if isinstance(message, WireError):
             return message
-        name, sequence = _name(type(message)), message.sequence if isinstance(message, Data) else None
+        name = _name(type(message))
         if type(message) not in TAKEN:
             return WireError(f"a {name} frame from a client; one of {[*map(_name, TAKEN)]} is wanted")
         role = TAKEN[type(message)]
         if role is not None and not self.granted.may(role):
             wanted = f"a {name} frame: the token shown is for {self.granted.role}; one for {role} or control is wanted"
-            return WireError(wanted, sequence=sequence)
+            about = {key: getattr(message, key) for key in ("sequence", "query") if hasattr(message, key)}
+            return WireError(wanted, **about)
         return message
 
     def _greeted(self, message: Message | WireError) -> Message | WireError:
