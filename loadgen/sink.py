@@ -67,7 +67,8 @@ class Target:
         """A connection; a task always goes to the same gateway, which knows what it has sent before."""
         token = None if self.token_file is None else token_in(Path(self.token_file), "tokenfile")
         address = self.addresses[place % len(self.addresses)] or None
-        return connect(address, token=token, producer=producer, ca=self.ca)
+        name = producer or ".".join(filter(None, (self.producer, uuid.uuid4().hex)))  # a token may want it to begin so
+        return connect(address, token=token, producer=name, ca=self.ca)
 
 
 @dataclass
