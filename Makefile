@@ -25,8 +25,10 @@ test: $(VENV)/all lint types  ## the whole suite, lint and types first
 quick: $(VENV)/all  ## the fast part of the suite: no Ray, no Spark
 	$(PYTEST) tests -m "not ray and not spark"
 
-fuzz: $(VENV)/all  ## the property tests on many more plans (EXAMPLES=200)
-	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py tests/test_cuts.py -o timeout=0
+fuzz: $(VENV)/fuzz  ## the property tests on many more plans (EXAMPLES=200), and hostile input: a million frames (FRAMES=1000000), queries
+	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py tests/test_cuts.py tests/test_hostile_queries.py -o timeout=0
+	DSMS_FRAMES=$(or $(FRAMES),1000000) $(BIN)/python -m pytest tests/test_hostile_frames.py -n auto -o timeout=0
+	cd tests && ../$(BIN)/python -m fuzzing.by_coverage frames 500000 && ../$(BIN)/python -m fuzzing.by_coverage queries 30000
 
 lint: $(VENV)/all  ## ruff
 	$(BIN)/ruff check .
@@ -60,6 +62,7 @@ clean:  ## remove the environment and what tools left
 # uv installs in seconds what takes pip minutes; where it cannot reach the packages (it does not read pip's settings), pip can.
 LIVE := ".[ray,spark,plot,console]"
 ALL := ".[ray,spark,plot,console,dev]"
+FUZZ := ".[ray,spark,plot,console,dev,fuzz]"
 BENCH := ".[ray,spark,plot,console,dev,bench]"
 INSTALL = $(BIN)/uv pip install --quiet --python $(BIN)/python -c constraints.txt -e $(1) 2>/dev/null \
 	|| $(BIN)/python -m pip install --quiet -c constraints.txt -e $(1)
@@ -84,6 +87,11 @@ $(VENV)/all: pyproject.toml constraints.txt $(VENV)/bin/uv
 	@echo "installing dsms with Ray, Spark and the tools for tests ..."
 	@$(call INSTALL,$(ALL))
 	@touch $@ $(VENV)/core $(VENV)/live
+
+$(VENV)/fuzz: $(VENV)/all
+	@echo "installing what fuzzes by coverage ..."
+	@$(call INSTALL,$(FUZZ))
+	@touch $@
 
 $(VENV)/bench: $(VENV)/all
 	@echo "installing the peers that benchmarks run beside ..."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+from dsms.tokens import PUSH
 from dsms.wire import (
     Ack,
     Advance,
@@ -24,6 +25,7 @@ from dsms.wire.session import Session
 
 if TYPE_CHECKING:
     from actors.desk import Desk
+    from dsms.live.terms import Terms
 
 UNSENT = 64 * 1024 * 1024  # bytes that may wait for a client to read them
 FAREWELL = 5.0  # seconds to read the last words
@@ -32,9 +34,9 @@ FAREWELL = 5.0  # seconds to read the last words
 class Connection(asyncio.Protocol):
     """A socket and its session; belongs to the thread of a gateway's loop."""
 
-    def __init__(self, desk: Desk, token: str | None, patience: float) -> None:
-        self.session = Session(token)
-        self._desk, self._patience = desk, patience
+    def __init__(self, desk: Desk, terms: Terms) -> None:
+        self.session = Session(terms.tokens, terms.frame)
+        self._desk, self._patience = desk, terms.hello
         self._producer: Producer | None = None
         self._welcome = False  # whether an acknowledgement has told where it stands
         self._acknowledged = 0
@@ -47,7 +49,7 @@ class Connection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
         self._timer = self._loop.call_later(self._patience, self._unknown)
-        self._desk.connections.add(self)
+        self._desk.came(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """It has gone; what was taken in goes on."""
@@ -110,6 +112,11 @@ class Connection(asyncio.Protocol):
             self._transport.write(b"".join(encoded(Error(reason))))
             self.close()
 
+    def turn_away(self, reason: str) -> None:
+        """End the connection of somebody who is not let in."""
+        self._desk.rejected += 1
+        self.drop(reason)
+
     def close(self) -> None:
         """End the connection; what waits to be read may still be, for a moment."""
         if not self._leaving:
@@ -121,8 +128,7 @@ class Connection(asyncio.Protocol):
     def _heard(self, message: Message | WireError) -> None:
         match message:
             case WireError(lost=True):
-                self._desk.rejected += 1
-                self.drop(message.reason)
+                self.turn_away(message.reason)
             case WireError():
                 self._unread(message)
             case Hello():
@@ -158,18 +164,18 @@ class Connection(asyncio.Protocol):
     def _unread(self, error: WireError) -> None:
         """A frame that cannot be read: whose number is known is refused under it, whoever asks for it later."""
         producer, sequence = self._producer, error.sequence
-        if producer is None or sequence is None:
-            self.refuse(error.reason, sequence)
+        if producer is None or sequence is None or not self.session.granted.may(PUSH):
+            self.refuse(error.reason, sequence, error.query)
         elif producer.take(sequence, self._unclaimed):
             self._unclaimed = 0
             self._desk.settled(producer, sequence, error.reason)
         else:
             self.acknowledge(again=True)
 
-    def refuse(self, reason: str, sequence: int | None = None) -> None:
+    def refuse(self, reason: str, sequence: int | None = None, query: str | None = None) -> None:
         """A frame is not taken; the connection goes on."""
         self._desk.rejected += 1
-        self.send(Error(reason, sequence))
+        self.send(Error(reason, sequence, query))
 
     def _perhaps(self, reason: str | None) -> None:
         if reason is not None:
@@ -188,4 +194,4 @@ class Connection(asyncio.Protocol):
             self.send(Ack(self._producer.name, self._producer.safe))
 
     def _unknown(self) -> None:
-        self.drop(f"no hello within {self._patience:g} s")
+        self.turn_away(f"no hello within {self._patience:g} s")

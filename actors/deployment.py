@@ -25,6 +25,7 @@ from dsms.live.routes import Routes, Target, Way
 from dsms.live.setup import Setup
 from dsms.outlets import appends
 from dsms.plan import Plan, Query
+from dsms.tokens import Tokens
 
 OPENING = 120.0  # seconds for stations to be brought to their hosts, or from some to others
 ALIVE = 5.0  # seconds in which a deployment that lives says so
@@ -302,7 +303,7 @@ def up(
     name: str = "dsms",
     setup: Setup | None = None,
     replace: bool = False,
-    token: str | None = None,
+    tokens: Tokens | None = None,
     progress: Tell = lambda _: None,
 ) -> Any:
     """Deploy a plan on the cluster that this process is part of; answers the handle of its Deployment."""
@@ -316,7 +317,7 @@ def up(
     queries = divided(plan, setup.domains)
     working = [sum(station.query.name in names for station in plan.stations) for names in queries]
     hosts = [max(1, min(setup.actors, count)) for count in working]
-    wanted = Wanted(name, table, folder, file, setup, queries, hosts, token)
+    wanted = Wanted(name, table, folder, file, setup, queries, hosts, tokens)
     try:
         parts = launched(wanted, progress)
         handle = here(DeploymentActor, name).remote(name, table, folder, file, setup, parts)

@@ -10,7 +10,9 @@ from actors.connection import Connection
 from actors.intake import Intake
 from actors.subscribers import Subscribers
 from dsms.live.routes import Routes
+from dsms.live.terms import Terms
 from dsms.schema import Schema
+from dsms.tokens import PUSH
 from dsms.wire import Schemas
 from dsms.wire.producer import Producer
 
@@ -21,11 +23,14 @@ NAMES = 256  # whose columns are told in one frame
 class Desk:
     """Belongs to the thread of a gateway's loop: nothing here waits, and nothing is locked."""
 
-    def __init__(self, name: str, calls: Calls, outlet: Any) -> None:
+    def __init__(self, name: str, calls: Calls, outlet: Any, connections: int = Terms.connections) -> None:
+        self._most = connections
         self.intake = Intake(name, calls)
         self.subscribers = Subscribers(name, calls, outlet, self._tell)
         self.connections: set[Connection] = set()
         self.bytes = self.rejected = 0
+        self._strangers: dict[Connection, None] = {}  # who has not said hello, in the order they came
+        self._readers: set[Connection] = set()  # who may not push: what they are called is of no matter
         self._producers: dict[str, Producer] = {}
         self._current: dict[str, Connection] = {}  # by producer
 
@@ -33,11 +38,24 @@ class Desk:
         """Rows go by these routes; clients are told of all streams and queries."""
         self.subscribers.schemas.update(routes.queries)
         self.intake.serve(routes)
-        for connection in self._current.values():
+        for connection in self._known_clients():
             self._inform(connection)
+
+    def came(self, connection: Connection) -> None:
+        """Somebody is there; where that is one too many, whoever has longest not said hello is not let in."""
+        self.connections.add(connection)
+        self._strangers[connection] = None
+        if len(self.connections) > self._most:
+            next(iter(self._strangers)).turn_away(f"{self._most} clients are connected here; no more are taken")
 
     def greeted(self, connection: Connection, name: str) -> None:
         """A client has said who it is: of two connections of one producer the newer one counts."""
+        self._strangers.pop(connection, None)
+        if not connection.session.granted.may(PUSH):  # none of its frames count, so it is nobody's rival
+            self._readers.add(connection)
+            self._inform(connection)
+            connection.greet(Producer(name))
+            return
         older = self._current.pop(name, None)
         if older is not None:
             older.drop(f"producer {name!r} has connected anew: this connection is the older one")
@@ -48,6 +66,8 @@ class Desk:
     def left(self, connection: Connection) -> None:
         """A connection is gone, or as good as gone."""
         self.connections.discard(connection)
+        self._readers.discard(connection)
+        self._strangers.pop(connection, None)
         self.subscribers.leave(connection)
         name = connection.session.producer
         if name is not None and self._current.get(name) is connection:
@@ -85,8 +105,11 @@ class Desk:
             connection.send(Schemas(queries=part))
 
     def _tell(self, schemas: Schemas) -> None:
-        for connection in list(self._current.values()):
+        for connection in self._known_clients():
             connection.send(schemas)
+
+    def _known_clients(self) -> list[Connection]:
+        return [*self._current.values(), *self._readers]
 
 
 def _parts(schemas: Mapping[str, Schema]) -> Iterator[dict[str, Schema]]:

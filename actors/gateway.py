@@ -16,9 +16,10 @@ from actors.messages import ARRIVALS, CONTROL, GOODS, Result, is_remote, myself,
 from dsms.errors import DsmsError
 from dsms.live.metrics import Samples
 from dsms.live.routes import Routes
+from dsms.live.terms import Terms
 from dsms.wire import Bye
 
-HELLO = 10.0  # seconds a client has to say who it is
+BACKLOG = 1024  # who may be waiting to be let in: others are not heard for a second
 CLOSING = 5.0  # seconds
 GREETING = 10.0  # seconds
 
@@ -38,10 +39,10 @@ class Gateway:
     `name` must differ among the gateways of a deployment; `outlet` is asked for results that clients want.
     """
 
-    def __init__(self, name: str, outlet: Any = None, token: str | None = None, hello: float = HELLO) -> None:
-        self._name, self._outlet, self._token, self._hello = name, outlet, token, hello
+    def __init__(self, name: str, outlet: Any = None, terms: Terms | None = None) -> None:
+        self._name, self._outlet, self._terms = name, outlet, terms or Terms()
         self._calls = Calls()
-        self._desk = Desk(name, self._calls, outlet)
+        self._desk = Desk(name, self._calls, outlet, self._terms.connections)
         self._address: tuple[str, int] | None = None
         self._servers: list[asyncio.Server] = []
         self._loop = asyncio.new_event_loop()
@@ -53,8 +54,13 @@ class Gateway:
         if self._outlet is not None:
             self._desk.subscribers.me = myself() if is_remote(self._outlet.subscribe) else self
 
+        certificate = self._terms.certificate
+        secure: dict[str, Any] = {}
+        if certificate is not None:
+            secure = {"ssl": certificate.context(), "ssl_handshake_timeout": self._terms.hello}
+
         async def listen() -> asyncio.Server:
-            return await self._loop.create_server(self._connection, host, port)
+            return await self._loop.create_server(self._connection, host, port, backlog=BACKLOG, **secure)
 
         try:
             server = self._done(listen())
@@ -140,7 +146,7 @@ class Gateway:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _connection(self) -> Connection:
-        return Connection(self._desk, self._token, self._hello)
+        return Connection(self._desk, self._terms)
 
     def _give(self, results: Iterable[Result]) -> None:
         for query, number, batch in results:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import ray
@@ -24,6 +25,8 @@ from actors.scheduler import SchedulerActor
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
 from dsms.live.setup import Setup
+from dsms.live.terms import Terms
+from dsms.tokens import Tokens
 
 GatewayActor: Any = ray.remote(**gateway.ACTOR)(Gateway)
 OutletActor: Any = ray.remote(**outlet.ACTOR)(Outlet)
@@ -45,7 +48,7 @@ class Wanted:
     setup: Setup
     queries: Sequence[Collection[str]]  # by domain
     hosts: Sequence[int]  # by domain
-    token: str | None = None  # that clients have to know
+    tokens: Tokens | None = None  # of which clients have to show one
 
 
 def launched(wanted: Wanted, tell: Tell) -> Parts:
@@ -57,8 +60,9 @@ def launched(wanted: Wanted, tell: Tell) -> Parts:
             raise DsmsError(f"the CPU budget of domain {domain} was free, but Ray did not give it within {ANSWER:g} s")
     crews = {str(domain): _crew(wanted, domain, group) for domain, group in enumerate(grouped)}
     exit_ = here(OutletActor, f"{wanted.name}:outlet").remote()
+    terms = Terms.of(wanted.setup, wanted.tokens, Path(wanted.folder))
     doors = tuple(
-        here(GatewayActor, f"{wanted.name}:gateway-{place}").remote(f"gateway-{place}", exit_, wanted.token)
+        here(GatewayActor, f"{wanted.name}:gateway-{place}").remote(f"gateway-{place}", exit_, terms)
         for place in range(wanted.setup.gateways)
     )
     parts = Parts(crews, doors, exit_, _exporter(wanted, crews, doors, exit_))

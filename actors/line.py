@@ -61,7 +61,7 @@ class Switchboard:
 
     def _serve(self, line: Connection[Any, Any]) -> None:
         """All that comes by one line, until whoever called is gone."""
-        with suppress(AuthenticationError, EOFError, OSError):
+        with suppress(AuthenticationError, EOFError, OSError), line:
             # Here and not where lines are answered: one who says nothing keeps only himself waiting.
             deliver_challenge(line, self.address.key)
             answer_challenge(line, self.address.key)

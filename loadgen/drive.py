@@ -46,7 +46,11 @@ class Way:
 
     def options(self) -> dict[str, Any]:
         """For the sink."""
-        around = {"address": "DSMS_ADDRESS", "tokenfile": "DSMS_TOKEN_FILE"}  # tasks may have other surroundings
+        around = {
+            "address": "DSMS_ADDRESS",
+            "tokenfile": "DSMS_TOKEN_FILE",
+            "ca": "DSMS_CA",
+        }  # tasks may have other surroundings
         found = {option: os.environ[name] for option, name in around.items() if name in os.environ}
         given = {"address": self.address} if self.address else {}
         return {**found, **given, "pace": True, "grain": self.grain}

@@ -29,6 +29,7 @@ from pyspark.sql.types import StructType
 from dsms.client import Client, connect
 from dsms.clock import epoch
 from dsms.errors import DsmsError, existing
+from dsms.tokens import token_in
 from dsms.wire.pieces import pieces
 from loadgen.options import Options
 from loadgen.pace import GRAIN, Delivery, Frame, frames, paced
@@ -37,7 +38,7 @@ from loadgen.turns import Turns
 
 FORMAT = "dsms"
 OPTIONS = (
-    "address", "stream", "due", "pace", "grain", "rows", "producer", "tokenfile", "journal", "end", "timeout",
+    "address", "stream", "due", "pace", "grain", "rows", "producer", "tokenfile", "ca", "journal", "end", "timeout",
     "turns", "lane", "lanes", "partitions",
 )  # fmt: skip
 ROWS = 50_000  # of a frame, where rows are not paced
@@ -58,13 +59,16 @@ class Target:
     rows: int
     producer: str
     token_file: str | None
+    ca: str | None
     timeout: float
     turns: Turns | None = None  # whose they are to go after
 
     def client(self, place: int = 0, producer: str | None = None) -> Client:
         """A connection; a task always goes to the same gateway, which knows what it has sent before."""
-        token = None if self.token_file is None else Path(self.token_file).read_text(encoding="utf-8").strip()
-        return connect(self.addresses[place % len(self.addresses)] or None, token=token, producer=producer)
+        token = None if self.token_file is None else token_in(Path(self.token_file), "tokenfile")
+        address = self.addresses[place % len(self.addresses)] or None
+        name = producer or ".".join(filter(None, (self.producer, uuid.uuid4().hex)))  # a token may want it to begin so
+        return connect(address, token=token, producer=name, ca=self.ca)
 
 
 @dataclass
@@ -95,6 +99,7 @@ def target_of(options: Options, schema: StructType, producer: str) -> Target:
         options.whole("rows", ROWS),
         ".".join(filter(None, (options.text("producer"), producer))),
         options.text("tokenfile"),
+        options.text("ca"),
         options.number("timeout", TIMEOUT),
         _turns(options),
     )

@@ -19,6 +19,7 @@ from dsms.clock import stopwatch
 from dsms.errors import DsmsError
 from dsms.live.setup import Setup
 from dsms.planfile import read_table
+from dsms.tokens import Tokens
 from loadgen.load import Load, Recipe
 
 CHROMIUM = "/usr/bin/chromium"  # Debian's; Playwright's own need not be downloaded
@@ -45,7 +46,7 @@ class Rig:
     def __init__(self, stack: ExitStack) -> None:
         self.system = deployed()
         stack.callback(lambda: self.system.ask("down"))
-        server = Server(Source(lambda: self.system), HOST, 0, TOKEN)
+        server = Server(Source(lambda: self.system), HOST, 0, Tokens.of(control=TOKEN))
         stack.callback(server.stop)
         server.start()
         self.url = server.url

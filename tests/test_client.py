@@ -19,7 +19,9 @@ from dsms.cli import main
 from dsms.client import Client, RefusedError, Subscription
 from dsms.client.rows import batch_from
 from dsms.client.subscription import Received
+from dsms.live.terms import Terms
 from dsms.schema import Schema
+from dsms.tokens import Tokens
 
 N = Schema.of({"n": "int64"})
 MIXED = Schema.of({"n": "int64", "x": "float64", "ok": "bool", "at": "timestamp", "who": "string"})
@@ -160,7 +162,8 @@ def test_what_is_no_address_is_said(address: str) -> None:
 
 def test_address_and_token_may_come_from_the_surroundings(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "token").write_text("right\n")
-    with running(PLAN, token="right") as (_, _, address):
+    (tmp_path / "token").chmod(0o600)
+    with running(PLAN, terms=Terms(Tokens.of(control="right"))) as (_, _, address):
         monkeypatch.setenv("DSMS_ADDRESS", address)
         monkeypatch.setenv("DSMS_TOKEN_FILE", str(tmp_path / "token"))
         with dsms.connect() as client:

@@ -19,6 +19,7 @@ from actors.console.source import DECISIONS, Look, Source
 from actors.parts import wait_for
 from dsms.errors import DsmsError, FailedError
 from dsms.qos import Qos
+from dsms.tokens import CONTROL, Pass, Tokens
 
 
 class Asked:
@@ -188,7 +189,8 @@ def slowed():
 def test_only_the_token_is_admitted_and_each_wrong_one_takes_longer():
     waits, sleep = slowed()
     tried = ("", "guess", "Secret", "secret2", "secret1", " ", "secret", "guess", "secret\n")
-    assert admitted(Guard("secret", sleep), *tried) == [False] * 6 + [True, False, True]
+    found = admitted(Guard(Tokens.of(control="secret"), sleep), *tried)
+    assert found == [None] * 6 + [Pass(CONTROL), None, Pass(CONTROL)]
     assert waits == [FIRST, 1.0, 2.0, LONGEST, LONGEST, LONGEST, FIRST]
 
 
@@ -203,10 +205,10 @@ def test_attempts_at_the_same_time_are_looked_at_one_by_one():
         inside.pop()
 
     async def all_at_once():
-        guard = Guard("secret", sleep)
+        guard = Guard(Tokens.of(control="secret"), sleep)
         return await asyncio.gather(*(guard.admits("guess") for _ in range(4)))
 
-    assert asyncio.run(all_at_once()) == [False] * 4
+    assert asyncio.run(all_at_once()) == [None] * 4
     assert max(most) == 1
     assert waits == sorted(waits)
 
@@ -214,13 +216,13 @@ def test_attempts_at_the_same_time_are_looked_at_one_by_one():
 def test_without_a_token_nobody_is_admitted():
     guard = Guard(None)
     assert guard.strict
-    assert admitted(guard, "", "None", "secret") == [False] * 3
+    assert admitted(guard, "", "None", "secret") == [None] * 3
 
 
 def controls(token="secret", shown="secret"):
     deployment = FakeDeployment()
     _, sleep = slowed()
-    made = Controls(Asked(deployment).ask, Guard(token, sleep))
+    made = Controls(Asked(deployment).ask, Guard(None if token is None else Tokens.of(control=token), sleep))
     asyncio.run(made.unlock(shown))
     return deployment, made
 

@@ -16,7 +16,9 @@ from actors import gateway
 from actors.gateway import Gateway
 from dsms import Batch, DsmsError
 from dsms.live.routes import Routes, Way
+from dsms.live.terms import Terms
 from dsms.schema import Schema
+from dsms.tokens import Tokens
 from dsms.wire import Ack, Data, Decoder, Error, Hello, Message, Result, Schemas, Subscribe, WireError, encoded
 
 NUMBERS = {"s": {"n": "int64"}}
@@ -83,7 +85,7 @@ def test_frames_are_acknowledged_taken_once_and_a_bad_one_harms_no_other() -> No
 
 @pytest.mark.parametrize("token", ["", "wrong"])
 def test_a_wrong_token_is_told_so_and_let_go(token: str) -> None:
-    with running(PLAN, token="right") as (_, _, address):
+    with running(PLAN, terms=Terms(Tokens.of(control="right"))) as (_, _, address):
         raw = Raw(address, Hello("p", token))
         assert "token" in raw.next(Error).reason
         assert raw.next() is None
@@ -94,7 +96,7 @@ def test_a_wrong_token_is_told_so_and_let_go(token: str) -> None:
 
 
 def test_who_says_no_hello_is_let_go() -> None:
-    with running(PLAN, hello=0.05) as (_, _, address):
+    with running(PLAN, terms=Terms(hello=0.05)) as (_, _, address):
         raw = Raw(address)
         assert raw.next(Error) == Error("no hello within 0.05 s")
         assert raw.next() is None

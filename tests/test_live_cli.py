@@ -22,6 +22,7 @@ from actors.cli import asking, down, top, up
 from dsms.cli import main
 from dsms.errors import DsmsError, FailedError
 from dsms.live.setup import Setup
+from dsms.tokens import Tokens
 
 LIVE = ROOT / "tests" / "plans" / "live.toml"
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
@@ -296,16 +297,19 @@ def test_up_deploys_the_plan_with_what_the_options_say_instead(call, live, tmp_p
         "queries: high0, busy0 (2 stations, 1 stream, 1 domain)",
         "rows to: 127.0.0.1:7411",
     ]
-    assert err == "dsms: connecting to Ray\ndsms: starting 8 stations\n"
+    assert err == (
+        "dsms: rows, results and tokens go to and from 0.0.0.0 unencrypted: --certificate and --key encrypt\n"
+        "dsms: connecting to Ray\ndsms: starting 8 stations\n"
+    )
     setup = Setup("fifo", "paced", 0.5, 2, 4, 2, "0.0.0.0", 0)
-    how = {"setup": setup, "replace": True, "token": "secret"}
+    how = {"setup": setup, "replace": True, "tokens": Tokens.of(control="secret")}
     queries = ["high", "euros", "busy", "outbid"]
     assert live.log == [("connect", "auto"), ("a", queries, str(LIVE.parent), str(LIVE), how), "disconnect"]
 
 
 def test_up_without_options_goes_by_the_plan(call, live):
     assert call("up", str(LIVE))[0] == 0
-    assert live.log[1][-1] == {"setup": Setup("chain"), "replace": False, "token": None}
+    assert live.log[1][-1] == {"setup": Setup("chain"), "replace": False, "tokens": None}
 
 
 def test_up_records_to_a_folder_of_this_directory_and_says_where(call, live, tmp_path, monkeypatch):

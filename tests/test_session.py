@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from dsms.batch import Batch
 from dsms.schema import Schema
+from dsms.tokens import Tokens
 from dsms.wire import Ack, Advance, Bye, Data, End, Hello, Message, Subscribe, Unsubscribe, WireError, encoded
 from dsms.wire.pieces import pieces
 from dsms.wire.producer import Producer
@@ -45,7 +46,7 @@ def test_whoever_does_not_say_hello_first_is_not_heard(message: Message) -> None
 
 @pytest.mark.parametrize(("token", "right"), [("secret", True), ("secre", False), ("", False), ("sécret", False)])
 def test_the_token_must_be_the_one_that_is_wanted(token: str, right: bool) -> None:
-    session = Session("secret")
+    session = Session(Tokens.of(control="secret"))
     [answer] = session.feed(sent(Hello("p", token)))
     assert (isinstance(answer, Hello), session.producer) == (right, "p" if right else None)
     if isinstance(answer, WireError):

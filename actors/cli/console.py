@@ -1,7 +1,8 @@
 """Watch a running system in the browser: its plan, memory, latency, freshness and who decides; Ctrl-C ends it.
 
-Whoever can reach the page may look. To change anything there (the policy, QoS, weights, pause) one has to show the
-token in --token-file; without that option nobody can. `dsms status --help` explains the figures.
+Whoever can reach the page may look, unless there are tokens for `read` in --token-file: then one of them has to be
+shown first. To change anything there (the policy, QoS, weights, pause) one has to show one for `control`; without that
+option nobody can. `dsms status --help` explains the figures.
 """
 
 from __future__ import annotations
@@ -12,10 +13,12 @@ from threading import Event
 from typing import Any
 
 from actors.cli.asking import System, common, joined
-from actors.cli.up import read_token
+from actors.cli.up import secure
+from dsms.certificate import Certificate
 from dsms.cli.arguments import whole
 from dsms.cli.stopping import stoppable
 from dsms.errors import DsmsError
+from dsms.tokens import Tokens
 
 HOST, PORT = "127.0.0.1", 7480
 
@@ -29,18 +32,20 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--token-file", metavar="FILE", type=Path, help="what the page asks for before it lets anything be changed"
     )
+    secure(parser)
 
 
 def run(given: argparse.Namespace) -> int:
-    token = None if given.token_file is None else read_token(given.token_file)
+    tokens = None if given.token_file is None else Tokens.read(given.token_file)
+    certificate = Certificate.of(str(given.certificate or ""), str(given.key or ""))
     server = parts()
     with stoppable(), joined(given) as cluster:
         found = Finder(cluster, given.name, given.address)
         found.system()  # that there is none is said here, not on the page; one that goes later may come back
         try:
-            with server.served(found.system, given.host, given.port, token) as url:
+            with server.served(found.system, given.host, given.port, tokens, certificate) as url:
                 print(
-                    f"console of {given.name}: {url}" + ("" if token else " (read-only: no --token-file)"), flush=True
+                    f"console of {given.name}: {url}" + ("" if tokens else " (read-only: no --token-file)"), flush=True
                 )
                 Event().wait()
         except KeyboardInterrupt:

@@ -7,7 +7,6 @@ until Ctrl-C and then takes everything down.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 from threading import Event
@@ -20,11 +19,18 @@ from dsms.cli.stopping import stoppable, undisturbed
 from dsms.cli.telling import progress
 from dsms.errors import DsmsError, PlanError
 from dsms.live.setup import CLOCKS, Setup
+from dsms.live.terms import Terms
 from dsms.planfile import plan_from, read_table
 from dsms.policies.registry import policy_named, policy_names
 from dsms.reading import table_of
+from dsms.tokens import Tokens
 
-SETTINGS = ("policy", "clock", "budget", "domains", "actors", "gateways", "host", "port", "metrics", "record")
+SETTINGS = (
+    "policy", "clock", "budget", "domains", "actors", "gateways", "host", "port", "metrics", "certificate", "key",
+    "record",
+)  # fmt: skip
+FILES = ("certificate", "key", "record")  # in the plan they are relative to the plan
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DOWN = 30.0  # seconds to end in good order; after that Ray ends what is left
 
 
@@ -46,8 +52,18 @@ def options(parser: argparse.ArgumentParser) -> None:
     recording(parser, "DIR on the node where each domain's scheduler is, called like the domain")
     parser.add_argument("--replace", action="store_true", help="take down a running one of this name first")
     parser.add_argument(
-        "--token-file", metavar="FILE", type=Path, help="what clients must know to connect; for its owner's eyes only"
+        "--token-file",
+        metavar="FILE",
+        type=Path,
+        help="what clients must know to connect: a token, or lines `push|read|control TOKEN`; for its owner alone",
     )
+    secure(parser)
+
+
+def secure(parser: argparse.ArgumentParser) -> None:
+    """The options for TLS."""
+    parser.add_argument("--certificate", metavar="FILE", type=Path, help="speak TLS, with this certificate (PEM)")
+    parser.add_argument("--key", metavar="FILE", type=Path, help="of the certificate; for its owner alone")
 
 
 def run(given: argparse.Namespace) -> int:
@@ -60,45 +76,45 @@ def run(given: argparse.Namespace) -> int:
     table = read_table(path)
     plan_from(table, folder=path.parent, file=str(path))  # what is wrong with it needs no cluster to be found
     setup = _setup(table_of(table.get("live", {}), "live"), given)
-    token = None if given.token_file is None else read_token(given.token_file)
+    tokens = None if given.token_file is None else Tokens.read(given.token_file)
+    terms = Terms.of(setup, tokens, path.parent)
+    if terms.certificate is not None:
+        terms.certificate.context()
+    _warn(setup.host, terms)
     cluster = part("cluster")
     with stoppable(), leaving(cluster):
-        _start(cluster, given, table, setup, token)
+        _start(cluster, given, table, setup, tokens)
     return 0
 
 
-def _start(cluster: Any, given: argparse.Namespace, table: dict[str, Any], setup: Setup, token: str | None) -> None:
+def _start(cluster: Any, given: argparse.Namespace, table: dict[str, Any], setup: Setup, tokens: Tokens | None) -> None:
     """Bring it up and, where the cluster is our own, stay."""
     path = Path(given.plan)
     with progress() as tell:
         tell("starting Ray" if given.address == "local" else "connecting to Ray")
         cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
         where = str(path.resolve().parent), str(path)
-        how = {"name": given.name, "setup": setup, "replace": given.replace, "token": token, "progress": tell}
+        how = {"name": given.name, "setup": setup, "replace": given.replace, "tokens": tokens, "progress": tell}
         running = System(given.name, part("deployment").up(table, *where, **how))
     _say(running.ask("status", timeout=SLOW), setup)
     if given.address == "local":
         _stay(cluster)
 
 
-def read_token(path: Path) -> str:
-    """The text in a file that nobody else may read."""
-    try:
-        mode, text = path.stat().st_mode & 0o777, path.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DsmsError(f"--token-file {path}: cannot be read: {error}") from None
-    if os.name == "posix" and mode & 0o077:
-        raise DsmsError(f"--token-file {path}: others may read it (mode {mode:04o}); `chmod 600 {path}` first")
-    if not text:
-        raise DsmsError(f"--token-file {path}: it is empty; a text is wanted")
-    return text
+def _warn(host: str, terms: Terms) -> None:
+    """Say what is open to others, where others can come."""
+    if host in LOOPBACK:
+        return
+    if terms.tokens is None:
+        log.warning("whoever reaches %s may push rows and read results: --token-file says who may", host)
+    if terms.certificate is None:
+        log.warning("rows, results and tokens go to and from %s unencrypted: --certificate and --key encrypt", host)
 
 
 def _setup(live: Any, given: argparse.Namespace) -> Setup:
     """The plan's [live] table, and what the options say instead."""
     instead = {name: getattr(given, name) for name in SETTINGS if getattr(given, name) is not None}
-    if given.record is not None:
-        instead["record"] = str(given.record.resolve())  # in the plan it is relative to the plan
+    instead |= {name: str(instead[name].resolve()) for name in FILES if name in instead}
     try:
         setup = Setup.read({**live, **instead})
     except PlanError as error:

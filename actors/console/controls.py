@@ -1,4 +1,4 @@
-"""What a page may change of a running system: nothing until its viewer has shown the token."""
+"""What a page may show and change of a running system: nothing is changed until its viewer has shown a token."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from actors.console.guard import Guard
 from dsms.errors import DsmsError
 from dsms.policies.registry import parameters, policies, policy_named
 from dsms.qos import SHORT, Qos
+from dsms.tokens import CONTROL, READ
 
 REASON = "asked for in the console"
 WANTED = tuple(SHORT)  # what weights can be given to
@@ -16,11 +17,12 @@ Ask = Callable[..., Any]
 
 
 class Controls:
-    """One page's: it is opened by the token, and closed again with the page."""
+    """One page's: it is opened by a token for control, and closed again with the page."""
 
     def __init__(self, ask: Ask, guard: Guard) -> None:
         self._ask, self._guard = ask, guard
         self.open = False
+        self.visible = not guard.veiled
 
     @property
     def strict(self) -> bool:
@@ -28,9 +30,11 @@ class Controls:
         return self._guard.strict
 
     async def unlock(self, token: str) -> bool:
-        """Whether the token is right; from then on changes are carried out."""
-        self.open = await self._guard.admits(token)
-        return self.open
+        """Whether the token lets one do more: look, or also have changes carried out."""
+        before, granted = self.visible, await self._guard.admits(token)
+        self.open = granted is not None and granted.may(CONTROL)
+        self.visible = not self._guard.veiled or (granted is not None and granted.may(READ))
+        return self.open or (self.visible and not before)
 
     def swap(self, name: str, given: str, reason: str, domain: str | None) -> str:
         """Put a policy in charge; answers what has come of it."""

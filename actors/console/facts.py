@@ -60,6 +60,8 @@ def _reason(decision: Found) -> str:
 
 def gone(view: View, now: float) -> str | None:
     """That the system does not answer, why, and for how long; None while it does."""
+    if view.hidden:
+        return "Nothing is shown until a token is: see Controls."
     if view.error is not None:
         since = "" if view.heard is None else f" Last heard of {grids.elapsed(now - view.heard)} ago."
         return f"The system does not answer: {view.error}.{since} Looking for it again …"

@@ -49,13 +49,14 @@ class Panel:
                 self._weight_fields()
                 self._pause = _button("Pause", self._pause_or_resume)
                 self.refresh()
-            elif self._controls.strict:
-                ui.label("Read-only: the console was started without --token-file.").props('role="note"')
+            elif self._controls.strict and self._controls.visible:
+                ui.label("Read-only: the console was started without a token for control.").props('role="note"')
             else:
                 self._token_fields()
 
     def _token_fields(self) -> None:
-        ui.label("Read-only. Show the token to change what runs:").classes("self-center")
+        wish = "Read-only. Show the token to change what runs:" if self._controls.visible else "Show a token to look:"
+        ui.label(wish).classes("self-center")
         token = ui.input("Token", password=True).props(f"{FIELD} autocomplete=off").classes("w-64")
         button = _button("Unlock", lambda: None)
         said = ui.label().props('role="alert"').classes("self-center text-negative")
@@ -66,7 +67,8 @@ class Panel:
             right = await self._controls.unlock(token.value or "")
             if right:
                 self._fill()
-                self._policy.run_method("focus")
+                if self._controls.open:
+                    self._policy.run_method("focus")
                 return
             button.enable()
             token.value = ""

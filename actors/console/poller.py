@@ -24,6 +24,7 @@ class View:
     decisions: tuple[Mapping[str, Any], ...] = ()
     history: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)  # by domain
     error: str | None = None  # why the last look failed
+    hidden: bool = False  # whether whoever looks may not
     heard: float | None = None  # by the stopwatch: when the last answer came
 
     def domain(self, name: str | None) -> Mapping[str, Any] | None:
@@ -66,7 +67,7 @@ class Poller:
         for domain in seen.status["domains"]:
             self._histories.setdefault(domain["domain"], History()).add(domain)
         history = {name: kept.samples() for name, kept in self._histories.items()}
-        self.view = View(before.number + 1, seen.status, tuple(seen.decisions), history, None, stopwatch())
+        self.view = View(before.number + 1, seen.status, tuple(seen.decisions), history, heard=stopwatch())
 
     def _run(self) -> None:
         while not self._enough.is_set():

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import uvicorn
 from fastapi import FastAPI
@@ -17,12 +17,15 @@ from actors.cli.asking import System
 from actors.console.controls import Controls
 from actors.console.guard import Guard
 from actors.console.page import Page
-from actors.console.poller import Poller
+from actors.console.poller import Poller, View
 from actors.console.source import Source
+from dsms.certificate import Certificate
 from dsms.errors import DsmsError, FailedError
+from dsms.tokens import Tokens
 
 STARTING = 30.0  # seconds
 STOPPING = 10.0
+NOTHING = View(hidden=True)  # what is seen by whoever may not look
 RECONNECT = 10.0  # seconds for which a browser that is away finds its page as it was
 
 
@@ -31,13 +34,19 @@ class Server:
 
     present: ClassVar[Server | None] = None
 
-    def __init__(self, source: Source, host: str, port: int, token: str | None = None) -> None:
+    def __init__(
+        self, source: Source, host: str, port: int, tokens: Tokens | None = None, certificate: Certificate | None = None
+    ) -> None:
         self._socket = _bound(host, port)
         shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self._socket.getsockname()[1]}"
-        self._poller, self._guard, self._source = Poller(source.look), Guard(token), source
+        self.url = f"http{'s' if certificate else ''}://{shown}:{self._socket.getsockname()[1]}"
+        self._poller, self._guard, self._source = Poller(source.look), Guard(tokens), source
+        secure: dict[str, Any] = {}
+        if certificate is not None:
+            certificate.context()  # what is wrong with it is said here
+            secure = {"ssl_certfile": certificate.chain, "ssl_keyfile": certificate.key}
         config = uvicorn.Config(
-            application(), log_level="error", timeout_graceful_shutdown=1, lifespan="on", access_log=False
+            application(), log_level="error", timeout_graceful_shutdown=1, lifespan="on", access_log=False, **secure
         )
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), name="console", daemon=True)
@@ -70,7 +79,8 @@ class Server:
 
     def page(self) -> Page:
         """One more viewer's, with controls of its own."""
-        return Page(lambda: self._poller.view, Controls(self._source.ask, self._guard))
+        controls = Controls(self._source.ask, self._guard)
+        return Page(lambda: self._poller.view if controls.visible else NOTHING, controls)
 
 
 @cache
@@ -90,9 +100,15 @@ def application() -> FastAPI:
 
 
 @contextmanager
-def served(find: Callable[[], System], host: str, port: int, token: str | None = None) -> Iterator[str]:
+def served(
+    find: Callable[[], System],
+    host: str,
+    port: int,
+    tokens: Tokens | None = None,
+    certificate: Certificate | None = None,
+) -> Iterator[str]:
     """The console of a system, for as long as it is needed; answers where it is."""
-    server = Server(Source(find), host, port, token)
+    server = Server(Source(find), host, port, tokens, certificate)
     server.start()
     try:
         yield server.url

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import threading
 from collections.abc import Callable, Mapping
 from types import TracebackType
@@ -51,8 +52,16 @@ class Client:
     When the connection breaks it connects again by itself, and sends again what was not acknowledged.
     """
 
-    def __init__(self, address: tuple[str, int], token: str, producer: str, timeout: float, patience: float) -> None:
-        self.producer = producer
+    def __init__(
+        self,
+        address: tuple[str, int],
+        token: str,
+        producer: str,
+        timeout: float,
+        patience: float,
+        trust: ssl.SSLContext | None = None,
+    ) -> None:
+        self.producer, self._trust = producer, trust
         self._address, self._token, self._timeout, self._patience = address, token, timeout, patience
         self._window = Window()
         self._refused: dict[int, str] = {}
@@ -269,7 +278,7 @@ class Client:
             self._refused[sequence] = reason
 
     def _greeted(self, timeout: float) -> tuple[Link, int, dict[int, str]]:
-        link = Link(*self._address, timeout)
+        link = Link(*self._address, timeout, self._trust)
         try:
             schemas, last, refused = link.greet(self.producer, self._token)
         except BaseException:

@@ -6,8 +6,10 @@ import os
 import uuid
 from pathlib import Path
 
+from dsms.certificate import trusting
 from dsms.client.client import PATIENCE, TIMEOUT, Client
 from dsms.errors import DsmsError
+from dsms.tokens import token_in
 
 ADDRESS = "127.0.0.1:7411"
 
@@ -17,22 +19,23 @@ def connect(
     *,
     token: str | None = None,
     producer: str | None = None,
+    ca: str | None = None,
     timeout: float = TIMEOUT,
     patience: float = PATIENCE,
 ) -> Client:
     """A client of the gateway at an address (`HOST:PORT`; else DSMS_ADDRESS, else 127.0.0.1:7411).
 
     The token may be in the file that DSMS_TOKEN_FILE names. Frames of one `producer` are taken once each, also when a
-    later program goes on under its name; without a name it is one of its own.
+    later program goes on under its name; without a name it is one of its own. With `ca`, a file of certificates (else
+    DSMS_CA), TLS is spoken, with a gateway that these vouch for.
     """
     address = address or os.environ.get("DSMS_ADDRESS") or ADDRESS
     file = os.environ.get("DSMS_TOKEN_FILE")
     if token is None and file:
-        try:
-            token = Path(file).read_text(encoding="utf-8").strip()
-        except OSError as error:
-            raise DsmsError(f"DSMS_TOKEN_FILE is {file!r}, which cannot be read: {error.strerror}") from None
-    return Client(_split(address), token or "", producer or uuid.uuid4().hex, timeout, patience)
+        token = token_in(Path(file), "DSMS_TOKEN_FILE")
+    ca = ca or os.environ.get("DSMS_CA")
+    trust = trusting(ca) if ca else None
+    return Client(_split(address), token or "", producer or uuid.uuid4().hex, timeout, patience, trust)
 
 
 def _split(address: str) -> tuple[str, int]:

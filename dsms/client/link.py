@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import suppress
 
+from dsms.client.secured import Secured
 from dsms.errors import DsmsError
 from dsms.wire import Ack, Decoder, Error, Hello, Message, Schemas, WireError, encoded
 
 # A host that is gone without a word is noticed after half a minute, where the system lets us say so.
 SILENCE = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 KEEPALIVE = [(getattr(socket, name), value) for name, value in SILENCE.items() if hasattr(socket, name)]
+ALERT = b"\x15\x03"  # how TLS begins to say that this is none
 CHUNK = 1024 * 1024  # bytes read at a time
 
 
@@ -22,12 +25,13 @@ class RejectedError(DsmsError):
 class Link:
     """A connected socket; OSError from any method means that it is broken."""
 
-    def __init__(self, host: str, port: int, timeout: float) -> None:
-        self._socket = socket.create_connection((host, port), timeout)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    def __init__(self, host: str, port: int, timeout: float, trust: ssl.SSLContext | None = None) -> None:
+        made = socket.create_connection((host, port), timeout)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for option, value in KEEPALIVE:
-            self._socket.setsockopt(socket.IPPROTO_TCP, option, value)
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+        self._socket: socket.socket | Secured = made if trust is None else Secured(made, trust, host)
         self._decoder = Decoder(learns=True)
 
     def greet(self, producer: str, token: str) -> tuple[Schemas, int, dict[int, str]]:
@@ -49,7 +53,8 @@ class Link:
         while data := self._socket.recv(CHUNK):
             for message in self._decoder.feed(data):
                 if isinstance(message, WireError):
-                    raise RejectedError(f"what came cannot be read: {message.reason}")
+                    hint = "; it speaks TLS: `ca` says whom to trust" if data[:2] == ALERT else ""
+                    raise RejectedError(f"what came cannot be read: {message.reason}{hint}")
                 yield message
 
     def send(self, message: Message) -> None:

@@ -38,8 +38,14 @@ def substring(values: Any, start: Any, count: Any = None) -> Any:
 
 @lru_cache(maxsize=256)
 def _pattern(text: str) -> re.Pattern[str]:
-    wild = {"%": ".*", "_": "."}
-    return re.compile("".join(wild.get(sign) or re.escape(sign) for sign in text), re.DOTALL)
+    """Every part between two % is taken where it comes first, and for good.
+
+    A later place would leave less for the others, so nothing is lost; and no pattern, which may come with the rows, can
+    have it try all the ways in which the parts could be spread.
+    """
+    first, *others = ("".join("." if sign == "_" else re.escape(sign) for sign in part) for part in text.split("%"))
+    between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
+    return re.compile(first + between + "".join(f".*{part}" for part in others[-1:]), re.DOTALL)
 
 
 _like = np.frompyfunc(lambda text, pattern: _pattern(pattern).fullmatch(text) is not None, 2, 1)

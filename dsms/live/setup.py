@@ -8,9 +8,14 @@ from typing import Any
 
 from dsms.errors import PlanError, existing
 from dsms.reading import number
+from dsms.wire import LIMIT
+from dsms.wire.frames import HIGHEST_LIMIT
+from dsms.wire.session import STRANGER
 
 CLOCKS = ("wall", "paced", "virtual")
-WHOLE = {"domains": 1, "actors": 1, "gateways": 1, "port": 0, "metrics": 0}  # with the least that each may be
+WHOLE = {  # with the least that each may be
+    "domains": 1, "actors": 1, "gateways": 1, "port": 0, "metrics": 0, "connections": 1, "frame": STRANGER
+}  # fmt: skip
 PORT = 7411  # outside the range that Ray keeps for its workers
 ACTORS = 24
 
@@ -29,6 +34,11 @@ class Setup:
     port: int = PORT  # of the first gateway; 0: any that is free
     metrics: int | None = None  # the port that metrics are served at; 0: any that is free; None: they are not
     metrics_host: str = "127.0.0.1"
+    certificate: str = ""  # of TLS, and the file of its key; none: rows and tokens go as they are
+    key: str = ""
+    connections: int = 1000  # that a gateway keeps at once
+    frame: int = LIMIT  # bytes of the largest frame that is taken
+    hello: float = 10.0  # seconds that a client has to say who it is
     record: str = ""  # the folder that runs are recorded to, on each scheduler's node; none: they are not
 
     @classmethod
@@ -41,11 +51,13 @@ class Setup:
             if key in WHOLE:
                 if not isinstance(value, int) or isinstance(value, bool) or value < WHOLE[key]:
                     raise PlanError(f"{value!r} is not a whole number from {WHOLE[key]}", key)
-            elif key == "budget":
+            elif key in ("budget", "hello"):
                 number(value, key, positive=True)
             elif not isinstance(value, str):
                 raise PlanError(f"{value!r} is not a text", key)
         setup = cls(**table)
+        if setup.frame > HIGHEST_LIMIT:
+            raise PlanError(f"{setup.frame} bytes are too many for a frame: at most {HIGHEST_LIMIT}", "frame")
         if setup.clock not in CLOCKS:
             raise PlanError(f"{setup.clock!r} is no clock{existing(setup.clock, CLOCKS)}", "clock")
         for key, port in (("port", setup.port), ("metrics", setup.metrics or 0)):

@@ -70,6 +70,13 @@ def _perhaps_text(value: object, what: str) -> str | None:
     return None if value is None else text(value, what)
 
 
+def _secret(value: object, what: str) -> str:
+    """A string that no reason repeats, not even if it is none."""
+    if not isinstance(value, str):
+        raise WireError(f"{what} is a {type(value).__name__}; a string is wanted")
+    return value
+
+
 def _version(value: object, what: str) -> int:
     if value != VERSION or isinstance(value, bool):
         raise WireError(f"{what} is {shown(value)}; this side speaks {VERSION}", lost=True)
@@ -77,7 +84,7 @@ def _version(value: object, what: str) -> int:
 
 
 PLAIN: dict[str, tuple[type[Plain], dict[str, Check]]] = {
-    "hello": (Hello, {"version": _version, "producer": text, "token": text}),
+    "hello": (Hello, {"version": _version, "producer": text, "token": _secret}),
     "ack": (Ack, {"producer": text, "sequence": count}),
     "error": (Error, {"reason": text, "sequence": _perhaps_count, "query": _perhaps_text}),
     "credit": (Credit, {"frames": count, "bytes": count}),

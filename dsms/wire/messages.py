@@ -17,11 +17,13 @@ class WireError(DsmsError):
     """Something that is not to be sent, or came and is refused.
 
     `lost`: where the next frame begins is not known, so the connection cannot go on; otherwise only this frame is
-    refused. `sequence` is the frame's own, where it could be read.
+    refused. `sequence` is the frame's own, where it could be read; `query` is the one that a wish was about.
     """
 
-    def __init__(self, reason: str, *, lost: bool = False, sequence: int | None = None) -> None:
-        self.reason, self.lost, self.sequence = reason, lost, sequence
+    def __init__(
+        self, reason: str, *, lost: bool = False, sequence: int | None = None, query: str | None = None
+    ) -> None:
+        self.reason, self.lost, self.sequence, self.query = reason, lost, sequence, query
         super().__init__(reason)
 
 

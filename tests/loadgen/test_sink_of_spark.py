@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from certificates import certificate
 from live_parts import Domain, plan_of, routes_of, running, serving
 
 from dsms import DsmsError
+from dsms.live.terms import Terms
+from dsms.tokens import Tokens
 
 pytestmark = pytest.mark.spark
 
@@ -35,6 +38,20 @@ def test_a_data_frame_is_written_with_every_row_once_and_ends_the_stream_if_aske
         write(formats.sql("select 0.5D as x"), address, stream="t", end=True)
         assert domain.calls[-1] == "end"
         assert numbers(domain, "other", "x") == [0.5]
+
+
+def test_spark_shows_its_token_by_tls_and_nothing_goes_without(formats: Any, tmp_path: Path) -> None:
+    made, file = certificate(tmp_path), tmp_path / "token"
+    file.write_text("push a-secret-of-spark spark\n")
+    file.chmod(0o600)
+    rows = formats.range(0, 1000, 1, 2).withColumnRenamed("id", "n")
+    with running(PLAN, terms=Terms(Tokens.read(file), made)) as (domain, _, address):
+        write(rows, address, stream="s", producer="spark", tokenfile=str(file), ca=made.chain)
+        assert numbers(domain) == list(range(1000))
+        for lacking in ({"ca": made.chain}, {"tokenfile": str(file)}):
+            with pytest.raises(Exception, match="cannot connect"):
+                write(rows, address, stream="s", producer="spark", **lacking)
+        assert numbers(domain) == list(range(1000))
 
 
 def test_a_task_that_is_killed_is_tried_again_and_nothing_comes_twice(formats: Any) -> None:

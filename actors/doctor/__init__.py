@@ -1,0 +1,1 @@
+"""What a machine needs to run a live system, looked at without starting anything."""
