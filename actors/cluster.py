@@ -91,7 +91,9 @@ def deployment(name: str) -> Any:
     try:
         return ray.get_actor(f"{PREFIX}{name}", namespace=NAMESPACE)
     except ValueError:
-        raise DsmsError(f"no deployment {name!r}{existing(name, deployments())}") from None
+        if name in (found := deployments()):
+            raise DsmsError(f"deployment {name!r} is being started, or left over: nobody answers for it") from None
+        raise DsmsError(f"no deployment {name!r}{existing(name, found)}") from None
 
 
 def recorded() -> str:

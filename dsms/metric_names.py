@@ -65,8 +65,20 @@ METRICS = (
         "From when what a result needed was due to arrive until the result left; waiting for a window to close counts.",
         LATENCY,
     ),
-    Metric("dsms_freshness_ratio", GAUGE, "ratio", QUERY, "Part of the last seconds in which results were not behind."),
-    Metric("dsms_staleness_seconds_total", COUNTER, "seconds", QUERY, "Time in which a query's results were behind."),
+    Metric(
+        "dsms_freshness_ratio",
+        GAUGE,
+        "ratio",
+        QUERY,
+        "Part of the last seconds in which results were not behind; known of a result once it has left.",
+    ),
+    Metric(
+        "dsms_staleness_seconds_total",
+        COUNTER,
+        "seconds",
+        QUERY,
+        "Time in which a query's results were behind; counted when they leave, so not while nothing does.",
+    ),
     Metric("dsms_query_weight", GAUGE, "", QUERY, "How much a query counts."),
     # Operators: the four times of one add up to the time that has passed.
     Metric("dsms_operator_running_seconds_total", COUNTER, "seconds", OPERATOR, "Time in which an operator worked."),

@@ -27,7 +27,7 @@ SHORT = {
     "age": ("age", "minimise"),
     "freshness": ("freshness", "maximise"),
 }
-SUM = 1e-6  # how far from 1 the weights may add up to
+SUM = 5e-6  # how far from 1 the weights may add up to: they are written with six digits, and read again
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from live_system import FakeDeployment, domain, status_of
 
-from actors.console.controls import Controls, parameter_names, policy_text, qos_text, qos_weights, usable
+from actors.console.controls import WANTED, Controls, parameter_names, policy_text, qos_text, qos_weights, usable
 from actors.console.facts import decisions, facts, gone
 from actors.console.guard import FIRST, LONGEST, Guard
 from actors.console.history import History, sample
@@ -18,7 +18,7 @@ from actors.console.poller import Poller, View
 from actors.console.source import DECISIONS, Look, Source
 from actors.parts import wait_for
 from dsms.errors import DsmsError, FailedError
-from dsms.qos import Qos
+from dsms.qos import DEFAULT, Qos
 from dsms.tokens import CONTROL, Pass, Tokens
 
 
@@ -299,6 +299,9 @@ def test_weights_in_any_proportion_become_ones_that_add_up_to_one(weights):
 def test_the_weights_in_force_are_found_in_a_status():
     assert {name: w for name, w in qos_weights("memory=0.7,delay=0.3").items() if w} == {"memory": 0.7, "delay": 0.3}
     assert not any(qos_weights(None).values())
+    equal = qos_text(dict.fromkeys(WANTED, 1.0))
+    for qos in (DEFAULT, Qos.parse(equal)):  # a status rounds what does not end
+        assert sum(qos_weights(str(qos)).values()) == pytest.approx(1, abs=1e-5)
 
 
 def test_policies_are_offered_that_a_running_system_can_have():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from live_system import domain, phase, station
 
 import dsms
-from actors.console.graph import QUERY, STATION, STREAM, edges, graph, layout
+from actors.console.graph import QUERY, STATION, STREAM, WIDE, edges, extent, graph, layout
 from actors.console.history import sample
 from actors.console.progress import MOST, charts, progress
 from actors.console.theme import DARK, LIGHT, heat, policy_colour
@@ -56,14 +56,14 @@ def test_the_timeline_has_memory_its_bound_latency_and_freshness():
         "least possible": [[200.0, 900.0]],
         "p50": [[200.0, 1.5]],
         "p99": [[200.0, 20.0]],
-        "mean of queries": [[200.0, 75.0]],
-        "least fresh query": [[200.0, 90.0]],
+        "mean": [[200.0, 75.0]],
+        "least fresh": [[200.0, 90.0]],
     }
 
 
 def test_what_is_not_known_is_a_gap():
     option = timeline([sample(3.0, domain(latency=None, staleness=None, bound=None))], [], LIGHT)
-    for name in ("p50", "p99", "mean of queries", "least possible"):
+    for name in ("p50", "p99", "mean", "least possible"):
         assert series(option, name)["data"] == [[3.0, None]]
 
 
@@ -127,6 +127,10 @@ def test_any_plan_is_laid_out_without_two_in_one_place(reads):
     ]
     places = layout(plan(*stations))
     assert len(set(places.values())) == len(places)
+    wide, high = extent(plan(*stations))
+    columns, rows = ([place[axis] for place in places.values()] for axis in (0, 1))
+    assert wide >= (max(columns) + 1) * WIDE
+    assert high >= (max(rows) - min(rows)) * 34  # as high as a station
     assert all(places[a][0] < places[b][0] for a, b in edges(plan(*stations)))
 
 

@@ -11,6 +11,9 @@ from actors.cli import grids
 from actors.console.theme import FONT, Theme, heat
 
 WIDE = 70  # pixels
+STEP = (WIDE + 12, 40)  # from one column, and from one row, to the next, at least
+EDGE = (42, 24)  # from the middle of the outermost to the edge
+LEAST = 250  # as high, however few there are
 MUCH = 1000  # rows: a queue this long, or the longest if that is longer, has the hottest colour
 Found = Mapping[str, Any]
 Place = tuple[float, float]  # column, row
@@ -34,7 +37,7 @@ def graph(domain: Found, theme: Theme) -> dict[str, Any]:
         "aria": {"enabled": True},
         "textStyle": {"fontFamily": FONT},
         "tooltip": {"confine": True},
-        "grid": {"left": 42, "right": 42, "top": 24, "bottom": 24},
+        "grid": {"left": EDGE[0], "right": EDGE[0], "top": EDGE[1], "bottom": EDGE[1]},
         "xAxis": {"show": False, "type": "value", "min": 0, "max": max(columns, 1)},
         "yAxis": {"show": False, "type": "value", "inverse": True, **_between(rows)},
         "series": [
@@ -50,6 +53,14 @@ def graph(domain: Found, theme: Theme) -> dict[str, Any]:
             }
         ],
     }
+
+
+def extent(domain: Found) -> tuple[int, int]:
+    """The least width and the height, in pixels, at which nothing covers another."""
+    places = layout(domain).values()
+    columns, rows = [x for x, _ in places] or [0.0], [y for _, y in places] or [0.0]
+    high = round((max(rows) - min(rows)) * STEP[1]) + 2 * EDGE[1]
+    return round(max(columns) * STEP[0]) + 2 * EDGE[0], max(LEAST, high)
 
 
 def edges(domain: Found) -> list[tuple[Key, Key]]:

@@ -10,7 +10,7 @@ from nicegui import ui
 from actors.cli import grids
 from actors.console.controls import Controls
 from actors.console.facts import Fact, decisions, facts, gone
-from actors.console.graph import graph
+from actors.console.graph import LEAST, extent, graph
 from actors.console.panel import Panel
 from actors.console.poller import View
 from actors.console.progress import charts, progress
@@ -32,6 +32,8 @@ CSS = """
 .dsms-page { max-width: 1680px; margin: 0 auto; }
 .dsms-page .q-table th { font-weight: 600; }
 .dsms-page :focus-visible { outline: 2px solid var(--q-primary); outline-offset: 1px; }
+.dsms-plan { overflow: auto; max-height: 480px; }
+.dsms-decisions table { min-width: 42rem; }
 .dsms-gone { filter: grayscale(1); opacity: 0.55; }
 """
 
@@ -95,6 +97,8 @@ class Page:
     def _draw(self, view: View, domain: Mapping[str, Any]) -> None:
         theme = self._theme
         _chart(self._timeline, timeline(view.history.get(domain.get("domain", ""), ()), domain["phases"], theme))
+        wide, high = extent(domain)
+        self._graph.style(f"min-width: {wide}px; height: {high}px")
         _chart(self._graph, graph(domain, theme))
         found = charts(domain)
         if list(found) != list(self._path.options):
@@ -124,8 +128,9 @@ class Page:
             with _card("Over time", "lg:col-span-7"):
                 self._timeline = _echart(timeline((), (), LIGHT), f"height: {HEIGHT}px")
             with ui.column().classes("lg:col-span-5 gap-3 w-full"):
-                with _card("Plan: rows queued before each operator", "w-full"):
-                    self._graph = _echart(graph(NO_DOMAIN, LIGHT), "height: 250px")
+                with _card("Plan: rows queued before each operator", "w-full"), ui.element("div") as around:
+                    around.classes("dsms-plan w-full").props("tabindex=0")  # what is scrolled, with arrows too
+                    self._graph = _echart(graph(NO_DOMAIN, LIGHT), f"height: {LEAST}px")
                 with _card("Progress chart", "w-full"):
                     self._path = ui.select([], label="Query and path", on_change=self._again).props("dense outlined")
                     self._path.classes("w-full")
@@ -135,7 +140,7 @@ class Page:
         with _card("Last decisions", "w-full"):
             self._decisions = _table(
                 ("number", "at", "by", "chosen", "reason", "candidates"), ("by", "chosen", "reason")
-            )
+            ).classes("dsms-decisions")
         with ui.element("div").classes("w-full grid grid-cols-1 lg:grid-cols-12 gap-3"):
             with _card("Queries", "lg:col-span-5"):
                 self._queries = _grid_table(grids.queries([]))

@@ -79,7 +79,10 @@ class Panel:
 
     def _policy_fields(self) -> None:
         with _group("Policy"):
-            self._policy = ui.select(usable(), value="fifo", label="Policy", on_change=self._hint).props(FIELD)
+            known, domain = usable(), self._view().domain(self._domain()) or {}
+            now = str(domain.get("policy")).partition(":")[0]
+            chosen = now if now in known else known[0]
+            self._policy = ui.select(known, value=chosen, label="Policy", on_change=self._hint).props(FIELD)
             self._policy.classes("w-44")
             self._given = ui.input("Parameters").props(FIELD).classes("w-52")
             self._reason = ui.input("Reason").props(FIELD).classes("w-40")

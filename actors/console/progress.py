@@ -50,7 +50,7 @@ def progress(chart: PathChart | None, theme: Theme) -> dict[str, Any]:
                    "textStyle": {"color": theme.ink, "fontSize": 11}},
         "grid": {"left": 56, "right": 24, "top": 34, "bottom": 42},
         "xAxis": {**axis, "name": "time spent on a row of the stream, µs", "nameGap": 26},
-        "yAxis": {**axis, "name": "bytes left of it", "nameGap": 38},
+        "yAxis": {**axis, "name": "size left of it", "nameGap": 38},
         "series": [
             {
                 "name": "what is left",

@@ -122,4 +122,5 @@ def _bound(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=128)
     except (OSError, OverflowError) as error:
-        raise DsmsError(f"the console cannot be served at {host}:{port}: {error}") from None
+        why = str(getattr(error, "strerror", None) or error).partition(" (while")[0]  # the address is said once
+        raise DsmsError(f"the console cannot be served at {host}:{port}: {why}; --port takes another, or 0") from None

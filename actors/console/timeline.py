@@ -38,7 +38,7 @@ def timeline(samples: Sequence[Sample], phases: Sequence[Mapping[str, Any]], the
 
 
 TITLES = ("Policy in charge", "Memory: rows held", "Latency of results, ms", "Freshness, % of recent time")
-LEGENDS = (("held", "least possible"), ("p50", "p99"), ("mean of queries", "least fresh query"))
+LEGENDS = (("held", "least possible"), ("p50", "p99"), ("mean", "least fresh"))
 
 
 def bands(phases: Sequence[Mapping[str, Any]], since: float, until: float) -> list[tuple[str, float, float]]:
@@ -91,8 +91,8 @@ def _lines(shown: Sequence[Sample], theme: Theme) -> list[Option]:
         line("least possible", 1, theme.bound, [s.bound for s in shown], stroke=dashed),
         line("p50", 2, theme.line, [_times(1000, s.p50) for s in shown]),
         line("p99", 2, theme.second, [_times(1000, s.p99) for s in shown]),
-        line("mean of queries", 3, theme.line, [_times(100, s.fresh) for s in shown]),
-        line("least fresh query", 3, theme.second, [_times(100, s.least_fresh) for s in shown], stroke=thin),
+        line("mean", 3, theme.line, [_times(100, s.fresh) for s in shown]),
+        line("least fresh", 3, theme.second, [_times(100, s.least_fresh) for s in shown], stroke=thin),
     ]
 
 
