@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+from dsms.client.link import watch
 from dsms.tokens import PUSH
 from dsms.wire import (
     Ack,
@@ -48,6 +49,7 @@ class Connection(asyncio.Protocol):
         """Somebody is there, and has so long to say who."""
         self._transport = cast(asyncio.Transport, transport)
         self._loop = asyncio.get_running_loop()
+        watch(self._transport.get_extra_info("socket"))
         self._timer = self._loop.call_later(self._patience, self._unknown)
         self._desk.came(self)
 
@@ -59,9 +61,14 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take in what has come, and stop reading while too much of it is on its way."""
+        if self._leaving:
+            return
         self._desk.bytes += len(data)
         self._unclaimed += len(data)
-        for message in self.session.feed(data):
+        before = self.session.held
+        found = self.session.feed(data)
+        self._desk.hold(self.session.held - before)
+        for message in found:
             if not self._leaving:
                 self._heard(message)
         if self.session.over:

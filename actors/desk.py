@@ -16,6 +16,7 @@ from dsms.tokens import PUSH
 from dsms.wire import Schemas
 from dsms.wire.producer import Producer
 
+UNFINISHED = 1024 * 1024 * 1024  # bytes of frames that are not complete, of all clients together
 PRODUCERS = 10_000  # that are remembered when they are gone
 NAMES = 256  # whose columns are told in one frame
 
@@ -29,6 +30,7 @@ class Desk:
         self.subscribers = Subscribers(name, calls, outlet, self._tell)
         self.connections: set[Connection] = set()
         self.bytes = self.rejected = 0
+        self._held = 0  # bytes of frames that are not complete
         self._strangers: dict[Connection, None] = {}  # who has not said hello, in the order they came
         self._readers: set[Connection] = set()  # who may not push: what they are called is of no matter
         self._producers: dict[str, Producer] = {}
@@ -48,6 +50,13 @@ class Desk:
         if len(self.connections) > self._most:
             next(iter(self._strangers)).turn_away(f"{self._most} clients are connected here; no more are taken")
 
+    def hold(self, more: int) -> None:
+        """So many bytes more of frames that are not complete; beyond the limit whoever has most of them goes."""
+        self._held += more
+        if self._held > UNFINISHED:
+            most = max(self.connections, key=lambda each: each.session.held)
+            most.turn_away(f"{UNFINISHED} bytes of frames that are not complete are held here; most of them are yours")
+
     def greeted(self, connection: Connection, name: str) -> None:
         """A client has said who it is: of two connections of one producer the newer one counts."""
         self._strangers.pop(connection, None)
@@ -65,6 +74,8 @@ class Desk:
 
     def left(self, connection: Connection) -> None:
         """A connection is gone, or as good as gone."""
+        if connection in self.connections:
+            self._held -= connection.session.held
         self.connections.discard(connection)
         self._readers.discard(connection)
         self._strangers.pop(connection, None)

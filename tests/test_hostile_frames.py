@@ -12,6 +12,9 @@ from collections import Counter
 import numpy as np
 import pytest
 from hostile_frames import STREAMS, TOKEN, Hostile, framed, said
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from strategies import EXACT, EXAMPLES
 
 from dsms.tokens import Tokens
 from dsms.wire import LIMIT, Data, Decoder, Hello, Message, WireError
@@ -70,6 +73,24 @@ def test_every_frame_is_understood_or_refused_for_a_reason(shard: int) -> None:
         outcome += conversation(hostile, hostile.random.randrange(1, 30))
     assert min(outcome[kind] for kind in ("taken", "refused", "lost")) > FRAMES // SHARDS // 50
     assert min(outcome[kind] for kind in ("Hello", "Subscribe", "Advance", "End", "Bye")) > 0
+
+
+SHORT = st.integers(0, 2**32).map(lambda seed: Hostile(seed).frame()[:1000])
+
+
+@settings(EXACT, max_examples=EXAMPLES or 100)
+@given(st.lists(st.one_of(st.binary(max_size=64), SHORT), max_size=8))
+def test_however_bytes_are_cut_the_same_is_found(pieces: list[bytes]) -> None:
+    """And what is found is sound."""
+
+    def found(pieces: list[bytes]) -> list[str]:
+        session = Session(TOKENS)
+        session.feed(said(Hello("p", TOKEN)))
+        session.know(STREAMS)
+        return [f"{judged(each)} {getattr(each, 'reason', '')}" for piece in pieces for each in session.feed(piece)]
+
+    whole = b"".join(pieces)
+    assert found(pieces) == found([whole]) == found([whole[at : at + 7] for at in range(0, len(whole), 7)])
 
 
 def test_memory_grows_with_what_comes_and_not_with_what_is_announced() -> None:

@@ -28,9 +28,7 @@ class Link:
     def __init__(self, host: str, port: int, timeout: float, trust: ssl.SSLContext | None = None) -> None:
         made = socket.create_connection((host, port), timeout)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        for option, value in KEEPALIVE:
-            made.setsockopt(socket.IPPROTO_TCP, option, value)
+        watch(made)
         self._socket: socket.socket | Secured = made if trust is None else Secured(made, trust, host)
         self._decoder = Decoder(learns=True)
 
@@ -78,3 +76,10 @@ class Link:
         """Give the socket back."""
         self.cut()
         self._socket.close()
+
+
+def watch(connected: socket.socket) -> None:
+    """Have it noticed when the other side is gone without a word."""
+    connected.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in KEEPALIVE:
+        connected.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -39,6 +39,11 @@ class Session:
         self.granted = Pass()  # what it may do, once it is known who speaks
         self.over = False  # nothing more is read
 
+    @property
+    def held(self) -> int:
+        """Bytes of a frame that is not complete."""
+        return self._decoder.held
+
     def know(self, streams: Mapping[str, Schema]) -> None:
         """Rows of these streams are taken from now on."""
         self._decoder.streams = dict(streams)
