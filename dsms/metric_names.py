@@ -54,6 +54,7 @@ METRICS = (
         DOMAIN,
         "Tuples held beyond dsms_memory_bound_tuples, never below 0: how far from the optimum the policy is.",
     ),
+    Metric("dsms_memory_limit_bytes", GAUGE, "bytes", DOMAIN, "Bytes in queues and state at which ingest stops."),
     Metric("dsms_state_bytes", GAUGE, "bytes", OPERATOR, "Bytes of columns that an operator keeps as its state."),
     # Results.
     Metric("dsms_result_rows_total", COUNTER, "rows", QUERY, "Results that have left."),
@@ -160,6 +161,14 @@ METRICS = (
     Metric("dsms_domain_failed", GAUGE, "", DOMAIN, "1 once a domain has stopped because of an error."),
     # Rows on their way in.
     Metric("dsms_stream_rows_total", COUNTER, "rows", STREAM, "Rows of a stream that a domain has admitted."),
+    Metric("dsms_ingest_paused", GAUGE, "", DOMAIN, "1 while rows wait outside because the domain is full."),
+    Metric(
+        "dsms_ingest_paused_seconds_total",
+        COUNTER,
+        "seconds",
+        DOMAIN,
+        "Time in which rows waited outside because the domain was full.",
+    ),
     Metric("dsms_ingest_rows_total", COUNTER, "rows", ("part", "stream"), "Rows that a gateway has taken in."),
     Metric("dsms_ingest_bytes_total", COUNTER, "bytes", PART, "Bytes that have come to a gateway."),
     Metric("dsms_ingest_rejected_total", COUNTER, "frames", PART, "Frames that a gateway has refused."),

@@ -15,13 +15,16 @@ from dsms.batch import Batch
 from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, stopwatch
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError
+from dsms.live.gate import Gate
 from dsms.live.handover import Inventory, released, succeeded
 from dsms.live.metrics import Metrics, Samples
+from dsms.live.occupancy import Occupancy
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
 from dsms.live.watch import Watch
 from dsms.observers import Observer
 from dsms.parcel import Parcel
+from dsms.plan import Plan
 from dsms.policies.registry import policy_named
 from dsms.progress import earliest
 from dsms.qos import Qos
@@ -30,6 +33,7 @@ from dsms.runners.base import Aside, Sink
 from dsms.selection.gatherer import text_of
 
 log = logging.getLogger("dsms")
+GLANCE = 0.2  # seconds after which it is looked whether those that wait outside can be let in
 T = TypeVar("T")
 
 
@@ -72,6 +76,9 @@ class Domain:
             aside=aside,
         )
         self.watch.phases.began("first", 0.0)
+        self._occupancy = Occupancy(setup)
+        self._gate = Gate(self._occupancy.limits, self._admit)
+        self._survey(roster.plan)
         self._thread = threading.Thread(target=self._run, name=f"domain {name}", daemon=True)
 
     def start(self) -> None:
@@ -89,15 +96,16 @@ class Domain:
         return future
 
     def arrived(self, goods: Sequence[tuple[str, Batch | Parcel]]) -> float:
-        """Rows have come: admit them at the next instant between two turns; answers how many are held then."""
+        """Rows have come: answers, once there was room to admit them between two turns, how many are held then."""
 
-        def admit() -> float:
+        def come() -> Future[None]:
             self._check()
-            for stream, batch in goods:
-                self.engine.push(stream, batch)
-            return self.engine.ledger.held
+            answer = self._gate.come(goods)
+            self._let_in()
+            return answer
 
-        return self.ask(admit).result()
+        self.ask(come).result().result()
+        return self.engine.ledger.held
 
     def advance(self, stream: str, upto: int) -> None:
         """No older rows come by a stream."""
@@ -142,14 +150,19 @@ class Domain:
     def status(self) -> dict[str, Any]:
         """How things stand, as plain data."""
         told = self.ask(lambda: self.watch.status(self.engine)).result()
-        setup = {"clock": self._setup.clock, "budget": self._setup.budget}
+        setup = {"clock": self._setup.clock, "budget": self._setup.budget, "ingest": self._gate.status()}
         recorded = None if self._recorder is None else self._recorder.status()
         return {"domain": self.name, "state": self.state, "error": self.error, "recorded": recorded, **setup, **told}
 
     def metrics(self) -> Samples:
         """All that is measured of it, as plain data."""
-        told = self.ask(lambda: self._metrics.samples(self.watch, self.engine)).result()
-        return told | self._metrics.standing(self.state, None if self._recorder is None else self._recorder.status())
+
+        def samples() -> Samples:
+            return self._metrics.samples(self.watch, self.engine, self._occupancy.state(self.engine))
+
+        told = self.ask(samples).result()
+        recorded = None if self._recorder is None else self._recorder.status()
+        return told | self._metrics.standing(self.state, recorded, self._gate.status())
 
     def why(self, count: int) -> list[dict[str, Any]]:
         """The last decisions."""
@@ -209,15 +222,34 @@ class Domain:
     def _run(self) -> None:
         while not self._closing:
             self._attend()
+            if self._gate.busy:
+                self._let_in()
             try:
                 working = self.state == "running" and self.engine.step()
             except Exception as error:
                 log.exception("domain %s has failed", self.name)
                 self.state, self.error = "failed", f"{type(error).__name__}: {error}"
+                self._gate.refuse(self._failure())
                 working = False
-            if not working:
+            if not working and not self._relieved():
                 self._rest()
         self._attend()
+        self._gate.refuse(DsmsError(f"domain {self.name!r} is closed"))
+
+    def _admit(self, stream: str, rows: Batch | Parcel) -> float:
+        """Admit rows; answers the bytes that they take."""
+        self.engine.push(stream, rows)
+        size = rows.memory()
+        self._occupancy.came(size)
+        return size * self._readers[stream]
+
+    def _let_in(self, idle: bool = False) -> bool:
+        return self._gate.open(self._occupancy.part(self.watch, self.engine), idle)
+
+    def _relieved(self) -> bool:
+        """Nothing can run, and no window is to close: only rows that wait outside can change that, if any do."""
+        waits = self.state == "running" and self._gate.busy and not self.engine.runner.deadlines
+        return waits and self._let_in(idle=True)
 
     def _attend(self) -> None:
         """Do what is asked, in the order it was."""
@@ -231,7 +263,8 @@ class Domain:
     def _rest(self) -> None:
         """Wait until something is asked, or a window closes that somebody waits for."""
         due = math.inf if self.state != "running" or self.engine.clock.exact else earliest(self.engine.runner.deadlines)
-        self._nap(due - self.engine.clock.now())
+        wait = due - self.engine.clock.now()
+        self._nap(min(wait, GLANCE) if self._gate.busy else wait)
 
     def _nap(self, seconds: float) -> None:
         with self._stirred:
@@ -240,7 +273,10 @@ class Domain:
     def _check(self) -> None:
         """Refuse what only a domain can do whose turns have all come to their end."""
         if self.error is not None:
-            raise DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
+            raise self._failure()
+
+    def _failure(self) -> DsmsError:
+        return DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
 
     def _turn_to(self, before: str, after: str) -> None:
         if self.state != before:
@@ -259,6 +295,12 @@ class Domain:
                 observer.attach(self.engine)
             raise
         self.roster, self.watch = roster, watch
+        self._survey(roster.plan)
+
+    def _survey(self, plan: Plan) -> None:
+        """Look at who reads what."""
+        self._readers = {stream.name: len(stream.consumers) for stream in plan.streams}
+        self._gate.expect(s.name for s in plan.streams if s.timestamp is not None and s.consumers)
 
 
 def clock_of(setup: Setup, epoch: float | None, sleep: Callable[[float], object]) -> Clock:
