@@ -14,7 +14,7 @@ import ray
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
 from actors.line import Address, Switchboard
 from actors.messages import GOODS, LARGE, Result, actor, answered, pickled, send, unpickled
-from dsms.batch import Batch
+from dsms.batch import Batch, Column
 from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
 from dsms.goods import Goods
@@ -117,6 +117,13 @@ class Host:
         self._lay(arrivals)
         complete = [self._complete(name, dues).goods for name in self.stands]
         return {(goods.name, port): goods.contents(port) for goods in complete for port in range(goods.ports)}
+
+    def shed(
+        self, station: str, port: int, places: Column | None, arrivals: Sequence[Arrival], dues: Dues
+    ) -> tuple[float, float, float]:
+        """Give up what is at these places of a queue, or all of it; as `Goods.shed`."""
+        self._lay(arrivals)
+        return self._complete(station, dues).goods.shed(port, places)
 
     def state_bytes(self) -> dict[str, float]:
         """By station: the bytes that its operator keeps."""

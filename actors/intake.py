@@ -21,7 +21,6 @@ from dsms.parcel import Parcel
 from dsms.progress import highest
 from dsms.schema import FARTHEST
 
-
 BYTES = 256 * 1024 * 1024  # that may be on their way to domains, whoever sent them
 
 

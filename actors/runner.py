@@ -14,7 +14,7 @@ from actors.grant import Arrival, Grant, Mark
 from actors.host import Contents, Stand, Way
 from actors.messages import answered, send, unpickled
 from actors.placement import packed
-from dsms.batch import Batch
+from dsms.batch import Batch, Column
 from dsms.clock import Clock
 from dsms.errand import Errand
 from dsms.goods import Goods, Outcome
@@ -110,6 +110,14 @@ class ActorRunner(BatchRunner):
             host = self.fleet.hosts[place]
             self._contents[place] = answered(send(host.contents, self._arrivals.pop(place, []), self._dues()))
         return self._contents[place][queue.station.name, queue.port]
+
+    def shed(self, queue: Queue, places: Column | None) -> tuple[float, float]:
+        name, place = queue.station.name, self.places[queue.station.name]
+        asked = (name, queue.port, places, self._arrivals.pop(place, []), self._dues())
+        self._contents.clear()
+        count, size, head = answered(send(self.fleet.hosts[place].shed, *asked))
+        queue.take(count, head)
+        return count, size
 
     def state_bytes(self) -> dict[str, float]:
         told = self.fleet.each(lambda _, host: send(host.state_bytes))

@@ -69,6 +69,10 @@ METRICS = (
     Metric("dsms_freshness_ratio", GAUGE, "ratio", QUERY, "Part of the last seconds in which results were not behind."),
     Metric("dsms_staleness_seconds_total", COUNTER, "seconds", QUERY, "Time in which a query's results were behind."),
     Metric("dsms_query_weight", GAUGE, "", QUERY, "How much a query counts."),
+    Metric("dsms_shed_rows_total", COUNTER, "rows", QUERY, "Rows given up: above a query's ceiling, or in quarantine."),
+    Metric(
+        "dsms_query_quarantined", GAUGE, "", QUERY, "1 while a query rests because an operator always fails."
+    ),
     # Operators: the four times of one add up to the time that has passed.
     Metric("dsms_operator_running_seconds_total", COUNTER, "seconds", OPERATOR, "Time in which an operator worked."),
     Metric(
@@ -158,6 +162,8 @@ METRICS = (
     Metric("dsms_selector_score", GAUGE, "ratio", POLICY, "How well a candidate has served the QoS, as last scored."),
     Metric("dsms_selector_choices_total", COUNTER, "choices", DOMAIN, "How often the adaptive one let another decide."),
     Metric("dsms_domain_paused", GAUGE, "", DOMAIN, "1 while no turns are granted because somebody paused the domain."),
+    Metric("dsms_watchdog_stalled", GAUGE, "", DOMAIN, "1 while there is work and no progress for too long."),
+    Metric("dsms_watchdog_alerts_total", COUNTER, "alerts", DOMAIN, "How often the watchdog has found no progress."),
     Metric("dsms_domain_failed", GAUGE, "", DOMAIN, "1 once a domain has stopped because of an error."),
     # Rows on their way in.
     Metric("dsms_stream_rows_total", COUNTER, "rows", STREAM, "Rows of a stream that a domain has admitted."),

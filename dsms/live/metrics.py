@@ -85,6 +85,8 @@ class Metrics:
             self._add(found, "dsms_result_rows_total", query["results"], name)
             self._add(found, "dsms_tuple_latency_seconds", late, name)
             self._add(found, "dsms_query_weight", query["weight"], name)
+            self._add(found, "dsms_shed_rows_total", query["shed"], name)
+            self._add(found, "dsms_query_quarantined", float(query["quarantined"]), name)
             if behind is not None:
                 self._add(found, "dsms_freshness_ratio", max(0.0, 1 - behind), name)
                 self._add(found, "dsms_staleness_seconds_total", float(tally.stale[place]), name)
