@@ -12,7 +12,7 @@ import ray
 from actors.fleet import Fleet
 from actors.grant import Arrival, Grant, Mark
 from actors.host import Contents, Stand, Way
-from actors.messages import answered, send, unpickled
+from actors.messages import answered, pickled, send, unpickled
 from actors.placement import packed
 from dsms.batch import Batch, Column
 from dsms.clock import Clock
@@ -118,6 +118,15 @@ class ActorRunner(BatchRunner):
         count, size, head = answered(send(self.fleet.hosts[place].shed, *asked))
         queue.take(count, head)
         return count, size
+
+    def _renew(self, station: Station, operator: Operator | None) -> None:
+        answered(send(self.fleet.hosts[self.places[station.name]].renew, station.name, pickled(operator)))
+
+    def doing(self) -> tuple[str, str, str] | None:
+        return self.fleet.doing()
+
+    def end(self, station: str) -> bool:
+        return self.fleet.kill(self.places[station])
 
     def state_bytes(self) -> dict[str, float]:
         told = self.fleet.each(lambda _, host: send(host.state_bytes))

@@ -123,6 +123,11 @@ class Goods:
         units, size = (was - now for was, now in zip(_sums(before), _sums(after), strict=True))
         return units, size, kept[0][0].first("seq") if kept else NOTHING
 
+    def renew(self, operator: Operator | None) -> None:
+        """Let it be as if nothing had gone wrong: with this operator, or with the one there is."""
+        self.operator, self.barren = operator or self.operator, 0
+        self.operator.meter = self.meter
+
     def handed_on(self, meter: Callable[[], float | None] | None = None) -> Goods:
         """The same goods for another process, or come from one: the queues and the state, and who tells the time."""
         handed = copy.copy(self)

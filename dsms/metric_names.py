@@ -70,9 +70,7 @@ METRICS = (
     Metric("dsms_staleness_seconds_total", COUNTER, "seconds", QUERY, "Time in which a query's results were behind."),
     Metric("dsms_query_weight", GAUGE, "", QUERY, "How much a query counts."),
     Metric("dsms_shed_rows_total", COUNTER, "rows", QUERY, "Rows given up: above a query's ceiling, or in quarantine."),
-    Metric(
-        "dsms_query_quarantined", GAUGE, "", QUERY, "1 while a query rests because an operator always fails."
-    ),
+    Metric("dsms_query_quarantined", GAUGE, "", QUERY, "1 while a query rests because an operator always fails."),
     # Operators: the four times of one add up to the time that has passed.
     Metric("dsms_operator_running_seconds_total", COUNTER, "seconds", OPERATOR, "Time in which an operator worked."),
     Metric(

@@ -108,7 +108,7 @@ def _check_shed(plan: Plan) -> None:
         if plan.settings.fractional:
             raise PlanError("fractional tuples cannot be shed: there are no whole ones", f"queries.{query.name}.shed")
         if not own_stations(plan, {query.name}):
-            readers = sorted(dependents(plan, [station.name for station in query.stations]) - {query.name})
+            readers = [n for n in dependents(plan, [s.name for s in query.stations]) if n != query.name]
             raise PlanError(
                 f"query {query.name!r} has no operator for itself to shed before: {readers} need all it does",
                 f"queries.{query.name}.shed",

@@ -72,13 +72,13 @@ def inlets(plan: Plan, ledger: Ledger, queries: Collection[str]) -> list[Queue]:
     return [queue for s in own for queue in ledger.inputs[s.index] if id(s.inputs[queue.port]) not in mine]
 
 
-def dependents(plan: Plan, stations: Collection[str]) -> set[str]:
-    """The queries that need one of these stations."""
+def dependents(plan: Plan, stations: Collection[str]) -> list[str]:
+    """The queries that need one of these stations, in plan order."""
     behind: set[int] = set()
     for station in plan.stations:  # each after all that it reads
         if station.name in stations or any(id(producer) in behind for producer in station.inputs):
             behind.add(id(station))
-    return {station.query.name for station in plan.stations if id(station) in behind}
+    return list(dict.fromkeys(station.query.name for station in plan.stations if id(station) in behind))
 
 
 def shed_by_query(engine: Engine) -> dict[str, int]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,16 +14,17 @@ from dsms.batch import Batch
 from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, stopwatch
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError
-from dsms.live.gate import Gate
+from dsms.live.entrance import Entrance
 from dsms.live.handover import Inventory, released, succeeded
+from dsms.live.inbox import Inbox
 from dsms.live.metrics import Metrics, Samples
-from dsms.live.occupancy import Occupancy
+from dsms.live.quarantine import Quarantine
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
 from dsms.live.watch import Watch
+from dsms.live.watchdog import Culprit, Watchdog
 from dsms.observers import Observer
 from dsms.parcel import Parcel
-from dsms.plan import Plan
 from dsms.policies.registry import policy_named
 from dsms.progress import earliest
 from dsms.qos import Qos
@@ -57,9 +57,7 @@ class Domain:
         aside: Aside | None = None,
     ) -> None:
         self.name, self.roster, self._setup = name, roster, setup
-        self._inbox: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
-        self._stirred = threading.Condition()
-        self._closing = False
+        self._inbox = Inbox(f"domain {name!r}")
         self._changing = threading.Lock()  # one change of the queries at a time: each begins with what was before
         self.state = "running"
         self.error: str | None = None
@@ -69,40 +67,36 @@ class Domain:
         self.engine = Engine(
             roster.plan,
             policy_named(setup.policy),
-            clock=clock_of(setup, epoch, self._nap),
+            clock=clock_of(setup, epoch, self._inbox.nap),
             runner=runner,
             observers=(*self.watch.observers, *self._observers),
             sink=sink,
             aside=aside,
         )
         self.watch.phases.began("first", 0.0)
-        self._occupancy = Occupancy(setup)
-        self._gate = Gate(self._occupancy.limits, self._admit)
-        self._survey(roster.plan)
+        self._entrance = Entrance(setup, lambda: (self.watch, self.engine))
+        self._entrance.survey(roster.plan)
+        self._quarantine = Quarantine(name)
+        self._beats, self._turning = 0, False
+        self._told: dict[str, Any] = {"streams": [], "queries": [], "stations": [], "phases": [], "asides": []}
+        self.watchdog = Watchdog(name, setup.patience, self._pulse, self._culprit, lambda s: self.engine.runner.end(s))
         self._thread = threading.Thread(target=self._run, name=f"domain {name}", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+        self.watchdog.start()
 
     def ask(self, job: Callable[[], T]) -> Future[T]:
         """Have something done between two turns."""
-        future: Future[T] = Future()
-        with self._stirred:
-            if self._closing:
-                raise DsmsError(f"domain {self.name!r} is closed")
-            self._inbox.append((job, future))
-            self._stirred.notify()
-        return future
+        return self._inbox.ask(job)
 
     def arrived(self, goods: Sequence[tuple[str, Batch | Parcel]]) -> float:
         """Rows have come: answers, once there was room to admit them between two turns, how many are held then."""
 
         def come() -> Future[None]:
             self._check()
-            answer = self._gate.come(goods)
-            self._let_in()
-            return answer
+            return self._entrance.come(goods)
 
         self.ask(come).result().result()
         return self.engine.ledger.held
@@ -148,21 +142,34 @@ class Domain:
         self.ask(lambda: self._turn_to("paused", "running")).result()
 
     def status(self) -> dict[str, Any]:
-        """How things stand, as plain data."""
-        told = self.ask(lambda: self.watch.status(self.engine)).result()
-        setup = {"clock": self._setup.clock, "budget": self._setup.budget, "ingest": self._gate.status()}
-        recorded = None if self._recorder is None else self._recorder.status()
-        return {"domain": self.name, "state": self.state, "error": self.error, "recorded": recorded, **setup, **told}
+        """How things stand, as plain data; while a turn does not come back, how they stood when last asked."""
+        if not self.watchdog.stalled or self._entrance.stuck:
+            self._told = self.ask(lambda: self.watch.status(self.engine)).result()
+        setup = {"clock": self._setup.clock, "budget": self._setup.budget, "ingest": self._entrance.status()}
+        ill = {"watchdog": self.watchdog.status(), "quarantine": self._quarantine.status()}
+        return {
+            "domain": self.name,
+            "state": self.state,
+            "error": self.error,
+            **self._recorded(),
+            **setup,
+            **ill,
+            **self._told,
+        }
 
     def metrics(self) -> Samples:
-        """All that is measured of it, as plain data."""
+        """All that is measured of it, as plain data; while a turn does not come back, only that it does not."""
 
         def samples() -> Samples:
-            return self._metrics.samples(self.watch, self.engine, self._occupancy.state(self.engine))
+            return self._metrics.samples(self.watch, self.engine, self._entrance.state())
 
-        told = self.ask(samples).result()
-        recorded = None if self._recorder is None else self._recorder.status()
-        return told | self._metrics.standing(self.state, recorded, self._gate.status())
+        stalled = self.watchdog.stalled and not self._entrance.stuck
+        told = {} if stalled else self.ask(samples).result()
+        recorded = self._recorded()["recorded"]
+        return told | self._metrics.standing(self.state, recorded, self._entrance.status(), self.watchdog.status())
+
+    def _recorded(self) -> dict[str, Any]:
+        return {"recorded": None if self._recorder is None else self._recorder.status()}
 
     def why(self, count: int) -> list[dict[str, Any]]:
         """The last decisions."""
@@ -207,11 +214,18 @@ class Domain:
             roster = self.roster.adopting(coming)
             self.ask(lambda: self._become(roster, inventory)).result()
 
+    def readmit(self, query: str) -> list[str]:
+        """Let a query out of quarantine, and all that rest for the same reason; answers which."""
+        return self.ask(lambda: self._quarantine.release(self.engine, query)).result()
+
+    def bar(self, station: str, reason: str) -> None:
+        """Put the queries that need this operator into quarantine."""
+        self.ask(lambda: self._quarantine.bar(self.engine, station, reason)).result()
+
     def close(self) -> None:
         """End after the present turn; what is still asked is done before."""
-        with self._stirred:
-            self._closing = True
-            self._stirred.notify()
+        self.watchdog.close()
+        self._inbox.close()
         if self._thread.is_alive():
             self._thread.join()
         now = self.engine.clock.now()
@@ -220,55 +234,54 @@ class Domain:
             self._recorder.close() if self.error else self._recorder.finish(now)
 
     def _run(self) -> None:
-        while not self._closing:
-            self._attend()
-            if self._gate.busy:
-                self._let_in()
-            try:
-                working = self.state == "running" and self.engine.step()
-            except Exception as error:
-                log.exception("domain %s has failed", self.name)
-                self.state, self.error = "failed", f"{type(error).__name__}: {error}"
-                self._gate.refuse(self._failure())
-                working = False
-            if not working and not self._relieved():
+        while not self._inbox.closing:
+            self._inbox.attend()
+            self._entrance.let_in()
+            working = self.state == "running" and self._step()
+            self._beats += 1
+            if not working and not (self.state == "running" and self._entrance.relieve()):
                 self._rest()
-        self._attend()
-        self._gate.refuse(DsmsError(f"domain {self.name!r} is closed"))
+        self._inbox.attend()
+        self._entrance.refuse(DsmsError(f"domain {self.name!r} is closed"))
 
-    def _admit(self, stream: str, rows: Batch | Parcel) -> float:
-        """Admit rows; answers the bytes that they take."""
-        self.engine.push(stream, rows)
-        size = rows.memory()
-        self._occupancy.came(size)
-        return size * self._readers[stream]
+    def _step(self) -> bool:
+        """Give a turn; whether there may be another. What goes wrong with it, but for an operator, is the end."""
+        self._turning = True
+        try:
+            working = self.engine.step()
+            if self.engine.runner.barren:
+                self._quarantine.look(self.engine)
+        except Exception as error:
+            log.exception("domain %s has failed", self.name)
+            ended = self.watchdog.ended
+            said = f"{type(error).__name__}: {error}"
+            self.state, self.error = "failed", said if ended is None else f"{ended.what}, and was ended ({said})"
+            self._entrance.refuse(self._failure())
+            working = False
+        self._turning = False
+        return working
 
-    def _let_in(self, idle: bool = False) -> bool:
-        return self._gate.open(self._occupancy.part(self.watch, self.engine), idle)
+    def _pulse(self) -> Hashable | None:
+        """For the watchdog: something else after every turn and all that is asked; None where nothing is to be done."""
+        if self._entrance.stuck:
+            return "full", self.watch.turns
+        return None if self._inbox.resting or self.state != "running" else (self._beats, self._inbox.done)
 
-    def _relieved(self) -> bool:
-        """Nothing can run, and no window is to close: only rows that wait outside can change that, if any do."""
-        waits = self.state == "running" and self._gate.busy and not self.engine.runner.deadlines
-        return waits and self._let_in(idle=True)
-
-    def _attend(self) -> None:
-        """Do what is asked, in the order it was."""
-        while self._inbox:
-            job, future = self._inbox.popleft()
-            try:
-                future.set_result(job())
-            except Exception as error:
-                future.set_exception(error)
+    def _culprit(self) -> Culprit:
+        """For the watchdog: who keeps it from getting on."""
+        if self._entrance.stuck:
+            return Culprit(self._entrance.why_stuck())
+        doing = self.engine.runner.doing() if self._turning else None
+        if doing is None:
+            return Culprit("the scheduler itself does not come back")
+        station, where, stack = doing
+        return Culprit(f"operator {station!r} ({where}) does not come back", station, stack)
 
     def _rest(self) -> None:
         """Wait until something is asked, or a window closes that somebody waits for."""
         due = math.inf if self.state != "running" or self.engine.clock.exact else earliest(self.engine.runner.deadlines)
         wait = due - self.engine.clock.now()
-        self._nap(min(wait, GLANCE) if self._gate.busy else wait)
-
-    def _nap(self, seconds: float) -> None:
-        with self._stirred:
-            self._stirred.wait_for(lambda: self._inbox or self._closing, None if math.isinf(seconds) else seconds)
+        self._inbox.nap(min(wait, GLANCE) if self._entrance.busy else wait)
 
     def _check(self) -> None:
         """Refuse what only a domain can do whose turns have all come to their end."""
@@ -295,12 +308,8 @@ class Domain:
                 observer.attach(self.engine)
             raise
         self.roster, self.watch = roster, watch
-        self._survey(roster.plan)
-
-    def _survey(self, plan: Plan) -> None:
-        """Look at who reads what."""
-        self._readers = {stream.name: len(stream.consumers) for stream in plan.streams}
-        self._gate.expect(s.name for s in plan.streams if s.timestamp is not None and s.consumers)
+        self._quarantine.apply(self.engine)
+        self._entrance.survey(roster.plan)
 
 
 def clock_of(setup: Setup, epoch: float | None, sleep: Callable[[float], object]) -> Clock:

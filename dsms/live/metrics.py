@@ -34,11 +34,19 @@ class Metrics:
             self._add(found, "dsms_stream_rows_total", stream["rows"], stream["name"])
         return found
 
-    def standing(self, state: str, recorded: Mapping[str, Any] | None, ingest: Mapping[str, Any]) -> Samples:
-        """Whether it is paused or has failed, still being recorded, and whether rows have to wait outside."""
+    def standing(
+        self,
+        state: str,
+        recorded: Mapping[str, Any] | None,
+        ingest: Mapping[str, Any],
+        watchdog: Mapping[str, Any],
+    ) -> Samples:
+        """Whether it is paused, has failed or does not get on, whether it is recorded, and rows have to wait."""
         found = Samples()
         self._add(found, "dsms_ingest_paused", float(ingest["paused"]))
         self._add(found, "dsms_ingest_paused_seconds_total", ingest["seconds"])
+        self._add(found, "dsms_watchdog_stalled", float(watchdog["alert"] is not None))
+        self._add(found, "dsms_watchdog_alerts_total", watchdog["alerts"])
         self._add(found, "dsms_memory_limit_bytes", ingest["limits"]["bytes"])
         self._add(found, "dsms_domain_paused", float(state == "paused"))
         self._add(found, "dsms_domain_failed", float(state == "failed"))

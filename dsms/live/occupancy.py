@@ -44,6 +44,13 @@ class Occupancy:
             known = sum(self.state(engine, 0.0 if much else NEAR).values())
         return self.limits.part(engine.ledger.held, waiting + known)
 
+    def largest(self) -> str:
+        """Which operator keeps most, as it was last looked at."""
+        if not self._state:
+            return "operators keep nothing"
+        name = max(self._state, key=lambda name: self._state[name])
+        return f"operator {name!r} keeps {self._state[name] / 1e6:,.1f} MB"
+
     def state(self, engine: Engine, good: float = STATE) -> Mapping[str, float]:
         """By station: the bytes that its operator keeps, looked at so many seconds ago at most."""
         if stopwatch() - self._looked > good:

@@ -46,6 +46,11 @@ class Watch:
         """Of each query, from the beginning."""
         return self._results.tally
 
+    @property
+    def turns(self) -> int:
+        """How many were given."""
+        return self._results.turns
+
     def why(self, count: int = 1) -> list[dict[str, Any]]:
         """The last decisions that were looked at, the newest first."""
         return self._recent.last(count)

@@ -89,6 +89,18 @@ class Runner(ABC):
         """Give up the tuples at these places of a queue, or all; answers how many they were, and their bytes."""
         raise DsmsError(f"{type(self).__name__} has no tuples that could be given up")
 
+    def renew(self, stations: Iterable[Station], anew: bool) -> None:
+        """Let these stations try again, if they are to begin anew without their state."""
+        raise DsmsError(f"{type(self).__name__} has no stations that could fail")
+
+    def doing(self) -> tuple[str, str, str] | None:
+        """Asked from another thread while a turn is under way: the station at work, where that is, and its stack."""
+        return None
+
+    def end(self, station: str) -> bool:
+        """Asked from another thread: end whatever a station hangs in; whether that can be done."""
+        return False
+
     def put_aside(self, station: str, aside: operators.Aside) -> None:
         """Rows did not get through: whoever asked for them gets them, and they are counted."""
         self.left_aside[station, aside.kind] += len(aside.batch)

@@ -37,6 +37,7 @@ class BatchRunner(Runner):
         self.exact, self._measured = clock.exact, clock.meter() is not None
         self._grain = 1 if self.exact else math.inf
         self._expected: dict[int, Batch] = {}  # by number: the arrivals to come
+        self._working: Queue | None = None  # the last that was worked on
         self._hosts: list[Any] = [self.host(self._goods(station)) for station in plan.stations]
 
     def host(self, goods: Goods) -> Any:
@@ -78,6 +79,7 @@ class BatchRunner(Runner):
         return size
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        self._working = queue
         done, made = self._hosts[queue.station.index].work(queue.port, startup, min(most, self._grain))
         if done.made:
             for reader in self.ledger.outlets[queue.station.index].readers:
@@ -109,6 +111,18 @@ class BatchRunner(Runner):
         count, size, head = self._hosts[queue.station.index].shed(queue.port, places)
         queue.take(count, head)
         return count, size
+
+    def renew(self, stations: Iterable[Station], anew: bool) -> None:
+        for station in stations:
+            self._renew(station, station.operator.fresh(self.plan.settings) if anew else None)
+            self.barren.pop(station.name, None)
+
+    def _renew(self, station: Station, operator: Operator | None) -> None:
+        goods: Goods = self._hosts[station.index]
+        goods.renew(operator)
+
+    def doing(self) -> tuple[str, str, str] | None:
+        return None if self._working is None else (self._working.station.name, "here", "")
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         queue = segment.only
