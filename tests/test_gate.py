@@ -24,7 +24,7 @@ class Room:
         self.gate = Gate(Limits(rows=10), self._admit)
         self.gate.expect(streams)
 
-    def _admit(self, stream: str, rows: Batch | Parcel) -> float:
+    def _admit(self, stream: str, rows: Batch | Parcel, push: bool) -> float:
         if stream == "wrong":
             raise DsmsError("no such stream")
         self.held += len(rows)
@@ -97,6 +97,21 @@ def test_what_is_wrong_with_some_goods_is_said_and_the_others_are_let_in() -> No
     assert isinstance(wrong.exception(), DsmsError)
     assert right.result() is None
     assert room.inside == ["a", "b"]
+
+
+def test_goods_that_belong_together_are_let_in_at_once_by_a_job_of_theirs() -> None:
+    room = Room()
+    done = list[str]()
+    room.gate.come([("a", parcel(10))])
+    answer = room.gate.together([("b", parcel(3)), ("c", parcel(3))], lambda: done.append("both") or 7)
+    failing = room.gate.together([("d", parcel(1))], lambda: 1 // 0)
+    room.open()
+    assert (room.inside, done, answer.done()) == (["a"], [], False)
+    room.held = 0
+    room.open()
+    assert (room.inside, done, answer.result()) == (["a", "b", "c"], ["both"], 7)
+    with pytest.raises(ZeroDivisionError):
+        failing.result()
 
 
 def test_those_that_wait_are_refused_with_the_reason() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from dsms.errors import PlanError
 from dsms.goods import Goods
 from dsms.ledger import NOTHING
 from dsms.operators import Function
+from dsms.plan import Shed
 from dsms.runners import BatchRunner
 from dsms.shedding import SHED, dependents, own_stations
 
@@ -200,3 +203,10 @@ def test_a_query_that_others_need_all_of_cannot_shed() -> None:
 def test_fractional_tuples_cannot_be_shed() -> None:
     with pytest.raises(PlanError, match="fractional tuples cannot be shed"):
         dsms.plan_from(table("oldest", run={"tuples": "fractional"}))
+
+
+def test_the_query_shown_in_the_readme_sheds() -> None:
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+    [shown] = re.findall(r"```toml\n(\[queries\.trends\]\n.*?)^```", readme, flags=re.M | re.S)
+    plan = dsms.plan_from({"streams": {"clicks": {"schema": {"page": "string"}}}, **tomllib.loads(shown)})
+    assert plan.queries[0].shed == Shed("random", 10_000)

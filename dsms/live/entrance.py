@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dsms.live.gate import Gate, Rows
 from dsms.live.occupancy import Occupancy
@@ -14,6 +14,8 @@ from dsms.plan import Plan
 if TYPE_CHECKING:
     from dsms.engine import Engine
     from dsms.live.watch import Watch
+
+T = TypeVar("T")
 
 
 class Entrance:
@@ -46,6 +48,12 @@ class Entrance:
         self.let_in()
         return answer
 
+    def together(self, goods: Sequence[tuple[str, Rows]], job: Callable[[], T]) -> Future[T]:
+        """The same for rows that are admitted all at once, by this job; the answer is what it answers."""
+        answer = self._gate.together(goods, job)
+        self.let_in()
+        return answer
+
     def let_in(self) -> None:
         """Let in what there is room for."""
         if self._gate.busy:
@@ -75,9 +83,10 @@ class Entrance:
         waits = f"; it waits for rows of {', '.join(map(repr, behind))}" if behind else ""
         return f"it is full, nothing inside can run, and rows wait outside; {self._occupancy.largest()}{waits}"
 
-    def _admit(self, stream: str, rows: Rows) -> float:
-        """Admit rows; answers the bytes that they take."""
-        self._at_work()[1].push(stream, rows)
+    def _admit(self, stream: str, rows: Rows, push: bool) -> float:
+        """Admit rows, unless they are; answers the bytes that they take."""
+        if push:
+            self._at_work()[1].push(stream, rows)
         size = rows.memory()
         self._occupancy.came(size)
-        return size * self._readers[stream]
+        return size * self._readers.get(stream, 0)

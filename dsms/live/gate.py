@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 from dsms.batch import Batch
 from dsms.clock import stopwatch
@@ -19,6 +19,7 @@ from dsms.parcel import Parcel
 ROOMY = 7 / 8  # of a limit: below this, what was full is open again
 MORE = 5 / 4  # of a limit: up to this rows are let in where nothing can run, as what is waited for may be among them
 Rows = Batch | Parcel
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -35,21 +36,33 @@ class Limits:
 
 @dataclass(eq=False)
 class _Visit:
-    """Goods that came together: answered when the last of them is in."""
+    """Goods that came together: answered when the last of them is in, or by whoever lets them in all at once."""
 
-    left: int
-    answer: Future[None] = field(default_factory=Future)
+    left: int = 1
+    answer: Future[Any] = field(default_factory=Future)
+    job: Callable[[], Any] | None = None
+
+    def failed(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class _Entry(NamedTuple):
+    """What is let in at once."""
+
+    goods: Sequence[tuple[str, Rows]]
+    visit: _Visit
 
 
 class Gate:
     """Lets goods in while what is held is below the limits; belongs to the thread of a domain.
 
-    `admit` is how, and answers the bytes that they take in all places.
+    `admit` is how, and answers the bytes that they take in all places; told False, that is done already.
     """
 
-    def __init__(self, limits: Limits, admit: Callable[[str, Rows], float]) -> None:
+    def __init__(self, limits: Limits, admit: Callable[[str, Rows, bool], float]) -> None:
         self.limits, self._admit = limits, admit
-        self._waiting: deque[tuple[str, Rows, _Visit]] = deque()
+        self._waiting: deque[_Entry] = deque()
         self._full = False
         self._since: float | None = None  # when the first of those that wait came
         self._seconds = 0.0  # in which somebody waited, up to then
@@ -66,7 +79,13 @@ class Gate:
         visit = _Visit(len(goods))
         if not goods:
             visit.answer.set_result(None)
-        self._waiting.extend((stream, rows, visit) for stream, rows in goods)
+        self._waiting.extend(_Entry([each], visit) for each in goods)
+        return visit.answer
+
+    def together(self, goods: Sequence[tuple[str, Rows]], job: Callable[[], T]) -> Future[T]:
+        """Goods have come that are to be let in all at once, by a job of their own; the answer is what that answers."""
+        visit = _Visit(job=job)
+        self._waiting.append(_Entry(goods, visit))
         return visit.answer
 
     def open(self, part: float, idle: bool = False) -> bool:
@@ -91,9 +110,8 @@ class Gate:
 
     def refuse(self, error: Exception) -> None:
         """Let nobody in of those that wait."""
-        for _, _, visit in self._waiting:
-            if not visit.answer.done():
-                visit.answer.set_exception(error)
+        for entry in self._waiting:
+            entry.visit.failed(error)
         self._waiting.clear()
         self._count()
 
@@ -112,32 +130,34 @@ class Gate:
         return {
             "paused": self.busy,
             "seconds": self._seconds + (0.0 if self._since is None else stopwatch() - self._since),
-            "waiting": sum(len(rows) for _, rows, _ in self._waiting),
+            "waiting": sum(len(rows) for entry in list(self._waiting) for _, rows in entry.goods),
             "limits": {name: None if math.isinf(most) else most for name, most in limits.items()},
         }
 
     def _needed(self, part: float) -> int | None:
         """The place among those that wait of what is let in though it is full: None if none is."""
         behind = self.behind()
-        late = [(self._far[stream], at) for at, (stream, _, _) in enumerate(self._waiting) if stream in behind]
+        entries = enumerate(self._waiting)
+        late = [(self._far[stream], at) for at, entry in entries for stream, _ in entry.goods if stream in behind]
         return min(late)[1] if late else 0 if part < MORE else None
 
     def _let_in(self, place: int) -> float:
         """How much of the limits it takes."""
-        stream, rows, visit = self._waiting[place]
+        goods, visit = self._waiting[place]
         del self._waiting[place]
         visit.left -= 1
-        size = 0.0
         try:
-            size = self._admit(stream, rows)
+            answer = None if visit.job is None else visit.job()
+            sizes = [self._admit(stream, rows, visit.job is None) for stream, rows in goods]
         except Exception as error:  # what is wrong with some says nothing of the others
-            if not visit.answer.done():
-                visit.answer.set_exception(error)
-        if stream in self._far and isinstance(rows, Parcel) and rows.latest is not None:
-            self._far[stream] = max(rows.latest, self._far[stream])
+            visit.failed(error)
+            return 0.0
+        for stream, rows in goods:
+            if stream in self._far and isinstance(rows, Parcel) and rows.latest is not None:
+                self._far[stream] = max(rows.latest, self._far[stream])
         if not visit.left and not visit.answer.done():
-            visit.answer.set_result(None)
-        return self.limits.part(len(rows), size)
+            visit.answer.set_result(answer)
+        return sum(self.limits.part(len(rows), size) for (_, rows), size in zip(goods, sizes, strict=True))
 
     def _count(self) -> None:
         """Add up how long somebody waited."""
