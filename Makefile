@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests share what they set up
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-metrics compare test quick fuzz lint types bench pictures dashboards grafana-check constraints clean
+.PHONY: help demo demo-metrics compare test quick fuzz soak lint types bench pictures dashboards grafana-check constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-13s", $$1, $$2; $$1=$$2=""; print}'
@@ -36,6 +36,9 @@ lint: $(VENV)/all  ## ruff
 
 types: $(VENV)/all  ## mypy --strict on all packages
 	$(BIN)/mypy
+
+soak: $(VENV)/all  ## ten times the capacity for two minutes, then ten minutes at 80 % load with a swap each second
+	cd tests && ../$(BIN)/python -m soak.run
 
 bench: $(VENV)/bench  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour)
 	cd tests && ../$(BIN)/python -m benchmarks.bench

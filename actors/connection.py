@@ -86,10 +86,10 @@ class Connection(asyncio.Protocol):
         """Read, or not, as what is on its way allows."""
         if self._producer is None or self._leaving:
             return
-        if not self._paused and self._producer.full:
+        if not self._paused and (self._producer.full or self._desk.intake.full):
             self._paused = True
             self._transport.pause_reading()
-        elif self._paused and self._producer.roomy:
+        elif self._paused and self._producer.roomy and not self._desk.intake.full:
             self._paused = False
             self._transport.resume_reading()
 

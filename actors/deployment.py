@@ -142,6 +142,11 @@ class Deployment:
             self._come({query: number})
             self._settled(self._parts.outlet.shut, query)
 
+    def readmit(self, query: str) -> list[str]:
+        """Let a query out of quarantine, and all that rest for the same reason; answers which."""
+        names: list[str] = self._control(self._home(query).scheduler.readmit, query)
+        return names
+
     def move(self, query: str, domain: str) -> dict[str, Any]:
         """Bring a query, and those that must be where it is, to another domain with all that is theirs."""
         with self._changing:

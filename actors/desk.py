@@ -26,7 +26,7 @@ class Desk:
 
     def __init__(self, name: str, calls: Calls, outlet: Any, connections: int = Terms.connections) -> None:
         self._most = connections
-        self.intake = Intake(name, calls)
+        self.intake = Intake(name, calls, self._read_on)
         self.subscribers = Subscribers(name, calls, outlet, self._tell)
         self.connections: set[Connection] = set()
         self.bytes = self.rejected = 0
@@ -95,6 +95,11 @@ class Desk:
             connection.refuse(reason, sequence)
         connection.acknowledge()
         connection.pace()
+
+    def _read_on(self) -> None:
+        """There is room again for what clients send."""
+        for connection in list(self.connections):
+            connection.pace()
 
     def _known(self, name: str) -> Producer:
         """What is known of a producer; those that were here longest ago are forgotten."""

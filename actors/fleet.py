@@ -6,12 +6,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import ray
+from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.grant import Grant, Turn
 from actors.host import HostActor, Stand
 from actors.line import Lines
-from actors.messages import answered, is_remote, pickled, send
+from actors.messages import GOODS, answered, is_remote, pickled, send
+
+GLANCE = 5.0  # seconds that a host has to say what it is at
 
 
 class Fleet:
@@ -47,6 +50,25 @@ class Fleet:
         while turn.onward is not None:
             turn = self.hosts[turn.onward.place].grant(turn.onward.grant, turn.onward.outputs)
         return turn
+
+    def doing(self) -> tuple[str, str, str] | None:
+        """The station that is at work, at which host, and its stack: asked of threads that lay goods down."""
+        for place, host in enumerate(self.hosts):
+            told = send(host.doing, group=GOODS)
+            try:
+                told = ray.get(told, timeout=GLANCE) if isinstance(told, ray.ObjectRef) else told
+            except RayError:
+                continue  # it is gone, or hangs altogether
+            if told is not None:
+                return told[0], f"host {place}", told[1]
+        return None
+
+    def kill(self, place: int) -> bool:
+        """End a host's process; whether it has one of its own."""
+        host = self.hosts[place]
+        if is_remote(host.grant):
+            ray.kill(host)
+        return is_remote(host.grant)
 
     def close(self) -> None:
         """Let the hosts be."""

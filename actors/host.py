@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import threading
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -14,7 +15,7 @@ import ray
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
 from actors.line import Address, Switchboard
 from actors.messages import GOODS, LARGE, Result, actor, answered, pickled, send, unpickled
-from dsms.batch import Batch
+from dsms.batch import Batch, Column
 from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
 from dsms.goods import Goods
@@ -53,6 +54,7 @@ class Host:
         self.place = 0
         self.outlet: Any = None
         self.stands: dict[str, Stand] = {}
+        self.working: tuple[str, int] | None = None  # the station at work, and the thread that it is in
         self._peers: Sequence[Any] = ()
         self._board: Switchboard | None = None
         self._changed = threading.Condition()
@@ -117,6 +119,26 @@ class Host:
         self._lay(arrivals)
         complete = [self._complete(name, dues).goods for name in self.stands]
         return {(goods.name, port): goods.contents(port) for goods in complete for port in range(goods.ports)}
+
+    def shed(
+        self, station: str, port: int, places: Column | None, arrivals: Sequence[Arrival], dues: Dues
+    ) -> tuple[float, float, float]:
+        """Give up what is at these places of a queue, or all of it; as `Goods.shed`."""
+        self._lay(arrivals)
+        return self._complete(station, dues).goods.shed(port, places)
+
+    def renew(self, station: str, operator: bytes) -> None:
+        """Let a station try again, with an operator that has no state if one is given, pickled."""
+        self.stands[station].goods.renew(unpickled(operator))
+
+    def doing(self) -> tuple[str, str] | None:
+        """The station at work and where it is in its code; answered while it works."""
+        working = self.working
+        if working is None:
+            return None
+        station, thread = working
+        frame = sys._current_frames().get(thread)
+        return station, "" if frame is None else "".join(traceback.format_stack(frame))
 
     def state_bytes(self) -> dict[str, float]:
         """By station: the bytes that its operator keeps."""
@@ -225,7 +247,9 @@ class Visiting:
     def visit(self, stop: Mark, at: float, startup: float, most: float) -> tuple[float, float, float]:
         stand = self._host.stands[stop.station]
         self._host.fill(stand, stop.port, stop.due)
+        self._host.working = stop.station, threading.get_ident()
         outcome, made = stand.goods.work(stop.port, startup, most)
+        self._host.working = None
         stop.oldest = outcome.head
         if outcome.made:
             self._pass_on(stand, made, at + outcome.cost)

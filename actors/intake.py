@@ -21,6 +21,8 @@ from dsms.parcel import Parcel
 from dsms.progress import highest
 from dsms.schema import FARTHEST
 
+BYTES = 256 * 1024 * 1024  # that may be on their way to domains, whoever sent them
+
 
 class Intake:
     """Sends what comes by a stream to all its targets, in order; belongs to the thread of a gateway's loop.
@@ -29,9 +31,12 @@ class Intake:
     reads have ended, its scheduler is told so. With several gateways, all ends must be said at one of them.
     """
 
-    def __init__(self, name: str, calls: Calls) -> None:
+    def __init__(self, name: str, calls: Calls, roomy: Callable[[], None] = lambda: None, most: int = BYTES) -> None:
         self.routes = Routes()
         self.rows: Counter[str] = Counter()  # by stream
+        self.full = False  # whether more is on its way than should be; `roomy` is called when that has passed
+        self._roomy, self._most = roomy, most
+        self._bytes = 0.0  # on their way
         self._calls = calls
         self._prefix = f"{name}.{secrets.token_hex(4)}."  # one that was here before may have had the same name
         self._count = 0
@@ -61,8 +66,27 @@ class Intake:
 
     def take(self, stream: str, batch: Batch, done: Done) -> None:
         """Rows of a stream; without rows, a mark that is done when all before it is."""
+        size = batch.memory()
+        self._weigh(size)
+
+        def arrived(reason: str | None) -> None:
+            self._weigh(-size)
+            done(reason)
+
+        self._take(stream, batch, arrived)
+
+    def _weigh(self, size: float) -> None:
+        """So many bytes more, or less, are on their way."""
+        self._bytes += size
+        if self._bytes > self._most:
+            self.full = True
+        elif self.full and self._bytes <= self._most / 2:
+            self.full = False
+            self._roomy()
+
+    def _take(self, stream: str, batch: Batch, done: Done) -> None:
         if stream in self._holding:
-            self._held.append(partial(self.take, stream, batch, done))
+            self._held.append(partial(self._take, stream, batch, done))
             return
         way = self._way(stream, done)
         if way is None:

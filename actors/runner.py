@@ -12,9 +12,9 @@ import ray
 from actors.fleet import Fleet
 from actors.grant import Arrival, Grant, Mark
 from actors.host import Contents, Stand, Way
-from actors.messages import answered, send, unpickled
+from actors.messages import answered, pickled, send, unpickled
 from actors.placement import packed
-from dsms.batch import Batch
+from dsms.batch import Batch, Column
 from dsms.clock import Clock
 from dsms.errand import Errand
 from dsms.goods import Goods, Outcome
@@ -110,6 +110,23 @@ class ActorRunner(BatchRunner):
             host = self.fleet.hosts[place]
             self._contents[place] = answered(send(host.contents, self._arrivals.pop(place, []), self._dues()))
         return self._contents[place][queue.station.name, queue.port]
+
+    def shed(self, queue: Queue, places: Column | None) -> tuple[float, float]:
+        name, place = queue.station.name, self.places[queue.station.name]
+        asked = (name, queue.port, places, self._arrivals.pop(place, []), self._dues())
+        self._contents.clear()
+        count, size, head = answered(send(self.fleet.hosts[place].shed, *asked))
+        queue.take(count, head)
+        return count, size
+
+    def _renew(self, station: Station, operator: Operator | None) -> None:
+        answered(send(self.fleet.hosts[self.places[station.name]].renew, station.name, pickled(operator)))
+
+    def doing(self) -> tuple[str, str, str] | None:
+        return self.fleet.doing()
+
+    def end(self, station: str) -> bool:
+        return self.fleet.kill(self.places[station])
 
     def state_bytes(self) -> dict[str, float]:
         told = self.fleet.each(lambda _, host: send(host.state_bytes))

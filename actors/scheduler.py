@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
@@ -21,10 +22,13 @@ from dsms.live.metrics import Samples
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
 from dsms.observers import Observer
+from dsms.operators.base import Aside
 from dsms.parcel import Parcel
 from dsms.plan import Plan
 from dsms.recording import Recorder
 from dsms.trace import Trace
+
+log = logging.getLogger("dsms")
 
 
 class Scheduler:
@@ -42,13 +46,17 @@ class Scheduler:
     ) -> None:
         self._name, self._setup, self._trace, self._folder = name, setup, trace, Path(folder)
         self._roster = Roster(measured(table, setup), Path(folder), file, queries)
-        self._letters = DeadLetters(Path(folder) / f"{Path(file or 'plan').stem}.{name}.dead.jsonl")
+        self._letters = DeadLetters(
+            Path(folder) / setup.dead_letters / f"{Path(file or 'plan').stem}.{name}.dead.jsonl"
+        )
+        self._lost = False  # whether some could not be written
         self._domain: Domain | None = None
         self._open = ExitStack()
 
     def open(self, hosts: Sequence[Any], outlet: Any = None, epoch: float | None = None) -> None:
         """Bring the stations to their hosts and begin; instants count from the epoch."""
         rarely_collecting().__enter__()  # for as long as the process lives
+        self._letters.path.parent.mkdir(parents=True, exist_ok=True)
         self._letters.begin()
         self._domain = Domain(
             self._name,
@@ -58,7 +66,7 @@ class Scheduler:
             runner=partial(ActorRunner, fleet=Fleet(hosts, outlet)),
             observers=self._traced(),
             recorder=self._recorder(epoch),
-            aside=self._letters.aside,
+            aside=self._put_aside,
         )
         self._domain.start()
 
@@ -123,6 +131,12 @@ class Scheduler:
     def adopt(self, moved: bytes) -> None:
         self._at_work.adopt(*unpickled(moved))
 
+    def readmit(self, query: str) -> list[str]:
+        return self._at_work.readmit(query)
+
+    def bar(self, station: str, reason: str) -> None:
+        self._at_work.bar(station, reason)
+
     def routes(self) -> dict[str, list[int]]:
         """By stream: the places of the hosts that read it."""
         domain = self._at_work
@@ -140,6 +154,15 @@ class Scheduler:
         self._letters.close()
         self._open.close()
         return dict(self._runner.results) if self._domain is not None else {}
+
+    def _put_aside(self, station: str, aside: Aside) -> None:
+        """Write rows down that did not get through; a disk that is full must not end the domain."""
+        try:
+            self._letters.aside(station, aside)
+        except OSError as error:
+            if not self._lost:
+                log.error("domain %s: dead letters are lost, only counted: %s", self._name, error)
+            self._lost = True
 
     def _recorder(self, epoch: float | None) -> Recorder | None:
         """Whoever writes the run down, if that is asked for: to this node's disk."""

@@ -88,6 +88,8 @@ class Engine(Helm):
                 return False
         if self._deadlines and earliest(self._deadlines) <= now:
             self._ring(now)
+        if self.shedder.active:
+            self.shedder.look(self)
         segment = self._ready.first() if not self._watched else self._ready.look(now)
         if segment is None:
             return self._wait_for_arrival()
@@ -125,7 +127,7 @@ class Engine(Helm):
             return
         now = self.clock.now()
         self._end(False)
-        self._elapse(now)
+        self.elapse(now)
         self.lag = goods.lag(now) if isinstance(goods, Parcel) else 0.0
         if not isinstance(goods, int):
             stamped = self._progress.stamped(place, goods, self.admitted, now)
@@ -155,7 +157,7 @@ class Engine(Helm):
 
     def finish(self, now: float) -> None:
         """Tell everyone that the run has come to its end at this instant."""
-        self._elapse(now)
+        self.elapse(now)
         for tell in self._on_taking:
             tell(now)
         self.fold()
@@ -192,7 +194,7 @@ class Engine(Helm):
             if self._next_event < now:
                 self._admit(now, inclusive=False)
             if now <= self._cut:
-                self._elapse(now)
+                self.elapse(now)
         order.served(segment, now)
         return segment
 
@@ -219,7 +221,7 @@ class Engine(Helm):
                     done = _done_by(self._cut, start, steps)
                     steps, self.undone = steps[:done], steps[done:]
                     break
-            journal.instants.append(now)  # _elapse, written out: this is done for every tuple
+            journal.instants.append(now)  # elapse, written out: this is done for every tuple
             journal.held.append(ledger.held)
             for tell in self._on_elapse:
                 tell(now)
@@ -259,7 +261,7 @@ class Engine(Helm):
             instant = self._next_arrival
             if instant > self._cut:
                 return
-            self._elapse(instant)
+            self.elapse(instant)
             place = self._places[self._position]
             size = self.runner.admit(place, self._arrivals.first + self._position, self.admitted, instant)
             self._hold(place, 1, size)
@@ -273,7 +275,7 @@ class Engine(Helm):
             else:
                 self._look_ahead()
 
-    def _elapse(self, now: float) -> None:
+    def elapse(self, now: float) -> None:
         """Note what was held up to this instant, before anything changes at it."""
         self.journal.instants.append(now)
         self.journal.held.append(self.ledger.held)
@@ -307,7 +309,7 @@ class Engine(Helm):
     def _tell(self, tidings: Iterable[tuple[int, Batch]], now: float, due: float | None = None) -> None:
         """Let streams know how far time has come, where no rows do: in its order, as an arrival like any other."""
         for place, tiding in tidings:
-            self._elapse(now)
+            self.elapse(now)
             self.runner.push(place, replace(tiding, seq=self.admitted, arrived=now if due is None else due), now)
             self._hold(place, 1, 0.0)
 
@@ -321,14 +323,12 @@ class Engine(Helm):
     def _look_ahead(self) -> None:
         chunk = self._schedule.chunk()
         if chunk is None:
-            self._next_arrival = math.inf
-            self._next_event = self._cut
+            self._next_arrival, self._next_event = math.inf, self._cut
             return
         self.runner.expect(chunk)
         self._arrivals, self._position = chunk, 0
         self._places: list[int] = chunk.streams.tolist()
-        self._next_arrival = chunk.instants[0]
-        self._next_event = min(self._next_arrival, self._cut)
+        self._next_arrival, self._next_event = chunk.instants[0], min(chunk.instants[0], self._cut)
 
     def _wait_for_arrival(self) -> bool:
         if math.isinf(self._next_arrival):
@@ -341,7 +341,7 @@ class Engine(Helm):
     def _listen(self) -> None:
         heard = (listeners(self._observers, event) for event in EVENTS)
         self._on_read, self._on_elapse, self._on_arrive, self._on_begin, *others = heard
-        self._on_taking, self._on_turn, self._on_swap = others
+        self._on_taking, self._on_turn, self._on_swap, self._on_shed = others
 
 
 def _done_by(instant: float, start: float, steps: Sequence[Step]) -> int:

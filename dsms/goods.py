@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from dsms.journal import Alike
 from dsms.ledger import NOTHING
 from dsms.operators import Operator
 from dsms.operators.base import Aside
+from dsms.salvage import RAISED, failed, salvaged, timed
 
 
 class Outcome(NamedTuple):
@@ -32,6 +34,7 @@ class Outcome(NamedTuple):
     gone: Sequence[float] | Column
     asides: tuple[Aside, ...] = ()  # what could not be taken through
     deadline: int | None = None  # the timestamp at which time alone makes it do something
+    barren: float = 0  # batches in a row that it has raised on altogether; without end: its state is in doubt
 
 
 def unmeasured() -> float | None:
@@ -51,10 +54,12 @@ class Goods:
     sink: bool
     timed: bool = False  # whether anybody behind it wants to know how far time has come
     fractional: bool = False
+    salvages: bool = False  # whether rows that the operator raises on are put aside; else they end the run
     meter: Callable[[], float | None] = unmeasured
 
     def __post_init__(self) -> None:
         self._queues: list[deque[tuple[Batch, float]]] = [deque() for _ in range(self.ports)]
+        self.barren: float = 0
         self.operator.meter = self.meter
 
     def measure(self, meter: Callable[[], float | None] | None) -> None:
@@ -94,7 +99,34 @@ class Goods:
         asides: tuple[Aside, ...] = ()
         if operator.asides:
             asides, operator.asides = tuple(operator.asides), []
-        return Outcome(taken, taken_bytes, given, given_bytes, cost, since, head, seq, gone, asides, due), made
+        figures = taken, taken_bytes, given, given_bytes, cost, since, head, seq
+        return Outcome(*figures, gone, asides, due, self.barren), made
+
+    def shed(self, port: int, places: Column | None) -> tuple[float, float, float]:
+        """Give up what is at these places of a queue, or all; answers how many, their bytes, and what is first then.
+
+        Time that is told there stays told: by what is behind it or, of the last, alone.
+        """
+        before = self.contents(port)
+        kept: deque[tuple[Batch, float]] = deque()
+        if places is not None:
+            ends = np.cumsum([units for units, _ in before])
+            cuts = np.searchsorted(places, ends)  # the places are in order
+            for at, (batch, since) in enumerate(self._queues[port]):
+                gone = places[cuts[at - 1] if at else 0 : cuts[at]] - (ends[at - 1] if at else 0)
+                left = batch.pick(np.delete(np.arange(len(batch)), gone)) if len(gone) and len(batch) else batch
+                tells = at == len(before) - 1 and (batch.upto is not None or batch.ended)
+                if not len(gone) or len(left) or tells:
+                    kept.append((left, since))
+        self._queues[port] = kept
+        after = self.contents(port)
+        units, size = (was - now for was, now in zip(_sums(before), _sums(after), strict=True))
+        return units, size, kept[0][0].first("seq") if kept else NOTHING
+
+    def renew(self, operator: Operator | None) -> None:
+        """Let it be as if nothing had gone wrong: with this operator, or with the one there is."""
+        self.operator, self.barren = operator or self.operator, 0
+        self.operator.meter = self.meter
 
     def handed_on(self, meter: Callable[[], float | None] | None = None) -> Goods:
         """The same goods for another process, or come from one: the queues and the state, and who tells the time."""
@@ -112,9 +144,34 @@ class Goods:
 
     def _processed(self, batch: Batch, port: int) -> Batch:
         try:
+            made = self._attempted(batch, port)
+        except RAISED as error:
+            if not self.salvages:
+                raise OperatorError(f"operator {self.name!r} raised {type(error).__name__}: {error}") from error
+            return self._salvaged(batch, port, error)
+        if self.barren and len(batch):
+            self.barren = 0
+        return made
+
+    def _attempted(self, batch: Batch, port: int) -> Batch:
+        """What the operator makes of a batch; if it raises, it has put nothing aside."""
+        aside = len(self.operator.asides)
+        try:
             return self.operator.process(batch, port)
-        except Exception as error:
-            raise OperatorError(f"operator {self.name!r} raised {type(error).__name__}: {error}") from error
+        except RAISED:
+            del self.operator.asides[aside:]
+            raise
+
+    def _salvaged(self, batch: Batch, port: int, error: BaseException) -> Batch:
+        """What can be had of a batch that the operator has raised on; all else is put aside."""
+        if self.operator.atomic:
+            made, asides = salvaged(lambda part: self._attempted(part, port), batch, error)
+            whole = sum(len(aside.batch) for aside in asides) == len(batch)
+            self.barren = self.barren + 1 if whole else 0
+        else:  # half-way through, its state is neither what it was nor what it should be
+            made, asides, self.barren = timed(batch), [failed(batch, error)], math.inf
+        self.operator.asides += [aside for aside in asides if len(aside.batch)]
+        return made
 
     def _amount(self, batch: Batch) -> float:
         return batch.total("size") if self.fractional else batch.rows
@@ -138,3 +195,8 @@ class Goods:
             queue.appendleft((replace(last, size=amount - most), since))
             amount = most
         return replace(first, size=amount)
+
+
+def _sums(contents: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Tuples and bytes of all batches."""
+    return sum(units for units, _ in contents), sum(size for _, size in contents)

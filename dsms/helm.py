@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, cast
 
+from dsms.batch import Column
 from dsms.clock import Clock
 from dsms.errors import DsmsError, PlanError, PolicyError, existing
-from dsms.ledger import Ledger
+from dsms.ledger import Ledger, Queue
 from dsms.patience import PatientOrder
 from dsms.plan import Plan, Station
 from dsms.policies.base import Policy
@@ -16,6 +17,7 @@ from dsms.qos import DEFAULT, Qos
 from dsms.ready import ReadyOrder
 from dsms.segment import Segment, Share
 from dsms.settings import is_number
+from dsms.shedding import SHED, Shedder
 from dsms.statistics import Statistics
 
 if TYPE_CHECKING:
@@ -28,12 +30,14 @@ class Helm:
     """The part of an engine that is steered: swapped, weighed, measured and cut anew."""
 
     _on_swap: Sequence[Callable[..., None]] = ()
+    _on_shed: Sequence[Callable[..., None]] = ()
     _ready: ReadyOrder
     granted = ONE  # what the last turn was allowed
 
     def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock
         self.qos = plan.qos or DEFAULT
+        self.shedder = Shedder(plan, ledger)
         self.begun = False  # whether anybody decides yet
         self.weights = {query.name: query.weight for query in plan.queries}
         self._shared = plan.settings.buffers == "shared"
@@ -101,6 +105,18 @@ class Helm:
         self.weights[query] = float(weight)
         self._weigh(self._ready.segments)
         self.rerank()
+
+    def give_up(self, queue: Queue, places: Column | None) -> None:
+        """Let go, now, of what is at these places of a queue, or of all of it: nothing will come of that."""
+        engine, ledger, now = self._engine, self.ledger, self.clock.now()
+        engine.elapse(now)
+        count, size = engine.runner.shed(queue, places)
+        freed, freed_bytes = queue.buffer.release(queue, count, size)
+        ledger.held -= freed
+        ledger.held_bytes -= freed_bytes if ledger.size is None else 0.0
+        engine.runner.left_aside[queue.station.name, SHED] += int(count)
+        for tell in self._on_shed:
+            tell(now, queue, count, size)
 
     def require(self, qos: Qos | str) -> None:
         """Let this be what is wanted of the plan from now on; whoever goes by it follows, or refuses what it cannot."""

@@ -54,6 +54,7 @@ METRICS = (
         DOMAIN,
         "Tuples held beyond dsms_memory_bound_tuples, never below 0: how far from the optimum the policy is.",
     ),
+    Metric("dsms_memory_limit_bytes", GAUGE, "bytes", DOMAIN, "Bytes in queues and state at which ingest stops."),
     Metric("dsms_state_bytes", GAUGE, "bytes", OPERATOR, "Bytes of columns that an operator keeps as its state."),
     # Results.
     Metric("dsms_result_rows_total", COUNTER, "rows", QUERY, "Results that have left."),
@@ -80,6 +81,8 @@ METRICS = (
         "Time in which a query's results were behind; counted when they leave, so not while nothing does.",
     ),
     Metric("dsms_query_weight", GAUGE, "", QUERY, "How much a query counts."),
+    Metric("dsms_shed_rows_total", COUNTER, "rows", QUERY, "Rows given up: above a query's ceiling, or in quarantine."),
+    Metric("dsms_query_quarantined", GAUGE, "", QUERY, "1 while a query rests because an operator always fails."),
     # Operators: the four times of one add up to the time that has passed.
     Metric("dsms_operator_running_seconds_total", COUNTER, "seconds", OPERATOR, "Time in which an operator worked."),
     Metric(
@@ -169,9 +172,19 @@ METRICS = (
     Metric("dsms_selector_score", GAUGE, "ratio", POLICY, "How well a candidate has served the QoS, as last scored."),
     Metric("dsms_selector_choices_total", COUNTER, "choices", DOMAIN, "How often the adaptive one let another decide."),
     Metric("dsms_domain_paused", GAUGE, "", DOMAIN, "1 while no turns are granted because somebody paused the domain."),
+    Metric("dsms_watchdog_stalled", GAUGE, "", DOMAIN, "1 while there is work and no progress for too long."),
+    Metric("dsms_watchdog_alerts_total", COUNTER, "alerts", DOMAIN, "How often the watchdog has found no progress."),
     Metric("dsms_domain_failed", GAUGE, "", DOMAIN, "1 once a domain has stopped because of an error."),
     # Rows on their way in.
     Metric("dsms_stream_rows_total", COUNTER, "rows", STREAM, "Rows of a stream that a domain has admitted."),
+    Metric("dsms_ingest_paused", GAUGE, "", DOMAIN, "1 while rows wait outside because the domain is full."),
+    Metric(
+        "dsms_ingest_paused_seconds_total",
+        COUNTER,
+        "seconds",
+        DOMAIN,
+        "Time in which rows waited outside because the domain was full.",
+    ),
     Metric("dsms_ingest_rows_total", COUNTER, "rows", ("part", "stream"), "Rows that a gateway has taken in."),
     Metric("dsms_ingest_bytes_total", COUNTER, "bytes", PART, "Bytes that have come to a gateway."),
     Metric("dsms_ingest_rejected_total", COUNTER, "frames", PART, "Frames that a gateway has refused."),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dsms.engine import Engine
     from dsms.journal import Journal
+    from dsms.ledger import Queue
     from dsms.policies.base import Policy
     from dsms.runners.base import Step
     from dsms.segment import Segment
@@ -42,11 +43,14 @@ class Observer:
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """A turn has been carried out and accounted for."""
 
+    def shed(self, now: float, queue: Queue, count: float, size: float) -> None:
+        """So many tuples that waited there, of so many bytes, have been given up."""
+
     def swap(self, now: float, before: Policy, after: Policy) -> None:
         """Another policy decides from now on."""
 
 
-EVENTS = ("read", "elapse", "arrive", "begin", "taking", "turn", "swap")
+EVENTS = ("read", "elapse", "arrive", "begin", "taking", "turn", "swap", "shed")
 
 
 def listeners(observers: Sequence[Observer], event: str) -> list[Callable[..., None]]:

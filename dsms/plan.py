@@ -50,6 +50,14 @@ class Station:
     timed: bool = False  # whether time alone matters to it or to what is behind it
 
 
+@dataclass(frozen=True)
+class Shed:
+    """How a query gives rows up: which, and from how many on that wait at one of its inputs."""
+
+    way: str  # "oldest", or "random": any of those that wait, by chance
+    ceiling: int
+
+
 @dataclass(eq=False)
 class Query:
     """A continuous query: its stations, and how much its freshness counts."""
@@ -60,6 +68,7 @@ class Query:
     stations: list[Station] = field(default_factory=list, repr=False)
     node: Node | None = None  # what it means, where it works on real rows
     sink: Any = None  # the file that `dsms run` writes, as the plan says it
+    shed: Shed | None = None  # None: it waits for all its rows
 
 
 @dataclass(eq=False)

@@ -16,11 +16,12 @@ from dsms.operators import Abstract, Function, Operator
 from dsms.operators.arrange import Arrange
 from dsms.operators.base import ROW_COST
 from dsms.operators.function import function_named
-from dsms.plan import Plan, Query, Station, Stream
+from dsms.plan import Plan, Query, Shed, Station, Stream
 from dsms.qos import Qos
 from dsms.reading import named, names, number, only, placed, table_of
 from dsms.selection.tuning import Tuning
 from dsms.settings import Settings
+from dsms.shedding import dependents, own_stations
 from dsms.streamfile import relation_from, stream_from, use_work
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from dsms.written import Surroundings
 
 TABLES = ("streams", "queries", "relations", "functions", "run", "qos", "adaptive", "live")
-QUERY_KEYS = ("from", "operators", "weight", "cql", "sink")
+QUERY_KEYS = ("from", "operators", "weight", "cql", "sink", "shed", "ceiling")
+WAYS = ("oldest", "random")
 NUMBERS = ("cost", "selectivity", "startup", "take", "size")
 OPERATOR_KEYS = ("name", "inputs", "function", *NUMBERS)
 
@@ -97,6 +99,20 @@ def check(plan: Plan) -> None:
     """What can only be said of a plan as a whole."""
     _check_carried(plan)
     _check_sizes(plan)
+    _check_shed(plan)
+
+
+def _check_shed(plan: Plan) -> None:
+    """Rows can be given up where nobody else needs them, and where they are whole."""
+    for query in (query for query in plan.queries if query.shed is not None):
+        if plan.settings.fractional:
+            raise PlanError("fractional tuples cannot be shed: there are no whole ones", f"queries.{query.name}.shed")
+        if not own_stations(plan, {query.name}):
+            readers = [n for n in dependents(plan, [s.name for s in query.stations]) if n != query.name]
+            raise PlanError(
+                f"query {query.name!r} has no operator for itself to shed before: {readers} need all it does",
+                f"queries.{query.name}.shed",
+            )
 
 
 def _check_sizes(plan: Plan) -> None:
@@ -123,6 +139,18 @@ def _check_carried(plan: Plan) -> None:
             if kind == "cost" and operator and operator not in names:
                 where = f"streams.{stream.name}.arrivals.{column}"
                 raise PlanError(f"costs for {operator!r}: no such operator{existing(operator, names)}", where)
+
+
+def _shed(table: Mapping[str, Any], place: str) -> Shed | None:
+    """How a query gives up rows, if it does."""
+    way, ceiling = table.get("shed"), table.get("ceiling")
+    if way is None and ceiling is None:
+        return None
+    if way not in WAYS:
+        raise PlanError(f"{way!r} is not one of {list(WAYS)}", f"{place}.shed")
+    if not isinstance(ceiling, int) or isinstance(ceiling, bool) or ceiling < 1:
+        raise PlanError(f"{ceiling!r} is not a number of rows from 1", f"{place}.ceiling")
+    return Shed(way, ceiling)
 
 
 class Reader:
@@ -166,12 +194,12 @@ class Reader:
         if "cql" in table:
             if extra := sorted({"from", "operators"} & table.keys()):
                 raise PlanError(f"{extra[0]!r} beside `cql`: a query is either written or made of operators", place)
-            self._write(Query(name, weight, sink=table.get("sink")), table["cql"], place)
+            self._write(Query(name, weight, sink=table.get("sink"), shed=_shed(table, place)), table["cql"], place)
             return
         operators = table.get("operators")
         if not isinstance(operators, list | tuple) or not operators:
             raise PlanError(f"{operators!r} given; a list of at least one operator is wanted", f"{place}.operators")
-        query = Query(name, weight, sink=table.get("sink"))
+        query = Query(name, weight, sink=table.get("sink"), shed=_shed(table, place))
         self.queries.append(query)
         said = f"{place}.from"
         before = names(table["from"], said) if "from" in table else []

@@ -21,6 +21,7 @@ from dsms.planfile import plan_from, read_plan
 from dsms.policies.base import Policy
 from dsms.policies.registry import policy_named
 from dsms.settings import is_number
+from dsms.shedding import shed_by_query
 from dsms.trace import Trace
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ class QueryFigures:
     outputs: float
     latency_mean: float | None
     staleness: float | None
+    shed: int  # tuples that were given up
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,7 @@ class Run:
     turns: int
     switches: int
     admitted: int
+    shed: int  # tuples that queries gave up, where the plan lets them
     outputs: float
     output_rate: float | None
     memory: MemoryHeld
@@ -229,6 +232,7 @@ def _figures(
         n: None if fractional or not elapsed or not results.known else r.staleness.total / elapsed
         for n, r in queries.items()
     }
+    shed = shed_by_query(engine)
     shares = [(value, queries[name].query.weight) for name, value in stale.items() if value is not None]
     quantiles = results.quantiles()
     total = sum(outputs.values())
@@ -239,6 +243,7 @@ def _figures(
         turns=turns.count,
         switches=turns.switches,
         admitted=engine.admitted,
+        shed=sum(shed.values()),
         outputs=total,
         output_rate=total / elapsed if elapsed else None,
         memory=MemoryHeld(
@@ -256,7 +261,7 @@ def _figures(
             sum(value for value, _ in shares) / len(shares) if shares else None,
             sum(v * weight for v, weight in shares) / sum(weight for _, weight in shares) if shares else None,
         ),
-        queries={n: QueryFigures(outputs[n], r.latency_mean(), stale[n]) for n, r in queries.items()},
+        queries={n: QueryFigures(outputs[n], r.latency_mean(), stale[n], shed[n]) for n, r in queries.items()},
         choices=[choice._asdict() for choice in getattr(engine.chosen, "choices", ())],
     )
 

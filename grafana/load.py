@@ -8,6 +8,7 @@ from grafana.panels import BAD, GOOD, Ask, stat, states, timeseries
 
 ANY = ((1e-9, BAD),)  # one is too many
 PART = "{{part}}"
+DOMAIN = "domain {{domain}}"
 
 NOW = Row(
     "",
@@ -28,6 +29,24 @@ INGEST = Row(
         timeseries("Bytes taken in", Ask(rate("dsms_ingest_bytes_total"), PART), stacked=True),
     ),
 )
+BOUNDS = Row(
+    "At the limit",
+    8,
+    (
+        states(
+            "Ingest",
+            Ask(chosen("dsms_ingest_paused"), DOMAIN),
+            names=(("goes on", GOOD), ("waits", BAD)),
+        ),
+        timeseries("Share of time that rows had to wait", Ask(rate("dsms_ingest_paused_seconds_total"), DOMAIN)),
+        timeseries(
+            "Memory and its limit",
+            Ask(total(chosen("dsms_queue_bytes"), "domain"), "queues of domain {{domain}}"),
+            Ask(total(chosen("dsms_state_bytes"), "domain"), "state of domain {{domain}}"),
+            Ask(chosen("dsms_memory_limit_bytes"), "limit of domain {{domain}}"),
+        ),
+    ),
+)
 REFUSED = Row(
     "Refused and set aside",
     8,
@@ -35,6 +54,7 @@ REFUSED = Row(
         timeseries("Frames refused", Ask(rate("dsms_ingest_rejected_total"), PART)),
         timeseries("Rows too late", Ask(rate("dsms_late_rows_total"), "{{operator}}")),
         timeseries("Rows that operators failed on", Ask(rate("dsms_dead_letters_total"), "{{operator}}")),
+        timeseries("Rows given up", Ask(rate("dsms_shed_rows_total"), "{{query}}")),
     ),
 )
 OUT = Row(
@@ -80,5 +100,5 @@ LOAD = Dashboard(
     "dsms-load",
     "dsms / Load and ingest",
     "What comes in, what is refused or set aside, what leaves, and the machines below it.",
-    (NOW, INGEST, REFUSED, OUT, PARTS, RAY),
+    (NOW, INGEST, BOUNDS, REFUSED, OUT, PARTS, RAY),
 )

@@ -74,10 +74,27 @@ STATE = Row(
         ),
     ),
 )
+WATCHDOG = Row(
+    "Watchdog and quarantine",
+    6,
+    (
+        states("Gets on", Ask(chosen("dsms_watchdog_stalled"), DOMAIN), names=(("yes", GOOD), ("stalled", BAD))),
+        states(
+            "Queries at rest",
+            Ask(chosen("dsms_query_quarantined"), "{{query}}"),
+            names=(("runs", GOOD), ("quarantined", BAD)),
+        ),
+        timeseries(
+            "Alerts of the watchdog",
+            Ask(f"increase({chosen('dsms_watchdog_alerts_total')}[1m])", DOMAIN),
+            unit="short",
+        ),
+    ),
+)
 
 SCHEDULER = Dashboard(
     "dsms-scheduler",
     "dsms / Scheduler and selector",
     "Who decides, how fast and at what cost, and what the adaptive policy thinks of its candidates.",
-    (CHARGE, SELECTOR, DECISIONS, TURNS, STATE),
+    (CHARGE, SELECTOR, DECISIONS, TURNS, STATE, WATCHDOG),
 )

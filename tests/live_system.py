@@ -39,7 +39,8 @@ def domain(name: str = "0", **more: Any) -> dict[str, Any]:
         "utilisation": 0.71, "idle_with_work": 0.034, "latency": late, "staleness": 0.25, "qos": "memory=1",
         "streams": [{"name": "bids", "rows": 5000, "rate": 100.0}],
         "queries": [
-            {"name": f"high{name}", "weight": 2.0, "results": 321, "rate": 5.5, "latency": late, "staleness": 0.1},
+            {"name": f"high{name}", "weight": 2.0, "results": 321, "rate": 5.5, "latency": late, "staleness": 0.1,
+             "shed": 12},
             {"name": f"busy{name}", "weight": 1.0, "results": 0, "rate": None, "latency": None, "staleness": None},
         ],
         "stations": [station(f"high{name}.where", 30), station(f"busy{name}.group", 1200, 1)],
@@ -114,6 +115,10 @@ class FakeDeployment:
         self.asked.append(("remove", query))
         if query not in ("high0", "busy0"):
             raise DsmsError(f"no query {query!r}; there are ['busy0', 'high0']")
+
+    def readmit(self, query: str) -> list[str]:
+        self.asked.append(("readmit", query))
+        return [query, "busy0"]
 
     def move(self, query: str, domain: str) -> dict[str, Any]:
         self.asked.append(("move", query, domain))

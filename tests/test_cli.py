@@ -145,11 +145,11 @@ def test_the_table_shows_the_plans_name_as_it_is(dsms: Dsms, tmp_path: Path) -> 
 def test_json_has_exactly_the_keys_of_the_contract(dsms: Dsms) -> None:
     answer = dsms(RANDOM, "--policy", "fifo", "--policy", "rr", "--json")
     level = dict.fromkeys(("max", "mean", "integral"))
-    query = dict.fromkeys(("outputs", "latency_mean", "staleness"))
+    query = dict.fromkeys(("outputs", "latency_mean", "staleness", "shed"))
     assert json.loads(answer.out).keys() == {"plan", "seed", "runs"}
     for run in answer.runs:
         assert keys(run) == {
-            **dict.fromkeys(("policy", "elapsed", "turns", "switches", "admitted", "outputs", "output_rate")),
+            **dict.fromkeys(("policy", "elapsed", "turns", "switches", "admitted", "shed", "outputs", "output_rate")),
             "memory": {"tuples": level, "bytes": level, "samples": None},
             "latency": dict.fromkeys(("mean", "p50", "p99", "max")),
             "response": {"mean": None},
@@ -209,7 +209,7 @@ def test_figures_of_a_run_that_can_be_done_by_hand(dsms: Dsms) -> None:
     assert run["output_rate"] == 0.5
     assert run["longest_wait"] == 3
     assert run["staleness"] == {"mean": 1, "weighted": 1}
-    assert run["queries"] == {"q": {"outputs": 4, "latency_mean": 3.5, "staleness": 1}}
+    assert run["queries"] == {"q": {"outputs": 4, "latency_mean": 3.5, "staleness": 1, "shed": 0}}
 
 
 def test_staleness_is_weighted_by_query(dsms: Dsms) -> None:
@@ -246,7 +246,7 @@ def test_a_run_without_arrivals_has_neither_rate_nor_latency_nor_staleness(dsms:
     run = one(dsms(LISTED.replace("[0, 1, 2, 3]", "[]"), "--json"))
     assert (run["elapsed"], run["turns"], run["admitted"], run["outputs"]) == (0, 0, 0, 0)
     missing = (run["output_rate"], run["response"], run["staleness"], run["queries"]["q"])
-    assert [n for n in numbers(list(missing)) if n is not None] == [0]  # the query's outputs
+    assert [n for n in numbers(list(missing)) if n is not None] == [0, 0]  # the query's outputs, and what it gave up
     assert set(numbers(run["latency"])) == {None}
 
 
@@ -254,7 +254,7 @@ def test_a_run_without_results_has_no_latency(dsms: Dsms) -> None:
     run = one(dsms(LISTED.replace("2.0 }", "2.0, selectivity = 0 }"), "--json"))
     assert (run["outputs"], run["output_rate"], run["elapsed"]) == (0, 0, 8)
     assert set(numbers(run["latency"])) == {None}
-    assert run["queries"]["q"] == {"outputs": 0, "latency_mean": None, "staleness": 0}
+    assert run["queries"]["q"] == {"outputs": 0, "latency_mean": None, "staleness": 0, "shed": 0}
 
 
 def test_fractional_tuples_have_no_staleness(dsms: Dsms) -> None:

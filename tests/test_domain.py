@@ -229,7 +229,7 @@ def test_what_was_asked_before_the_end_is_done_and_nothing_after():
     second = domain.ask(lambda: "done")
     closing = threading.Thread(target=domain.close)
     closing.start()
-    while not domain._closing:
+    while not domain._inbox.closing:
         pass
     with pytest.raises(DsmsError, match="domain '0' is closed"):
         domain.status()

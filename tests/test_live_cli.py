@@ -106,8 +106,8 @@ def test_status_shows_domains_queries_stations_and_gateways(call):
     assert code == 0
     assert out.startswith("dsms: up 3 min 20 s, dsms 0.1.0\n")
     assert "0 running chain 71.0% 1,500 1.5 ms 20 ms 25.0% 3.4% 1,234" in lines
-    assert "high0 2 321 5.5 1.5 ms 20 ms 10.0%" in lines
-    assert "busy0 1 0 – – – –" in lines
+    assert "high0 2 321 5.5 1.5 ms 20 ms 10.0% 12" in lines
+    assert "busy0 1 0 – – – – –" in lines
     assert "busy0.group 1,200 ████████████ 1,234 12.3 2.5 µs 0.25 12.5% – 1 busy0" in lines
     assert "127.0.0.1:7411 2 1 5,000 160,000 3" in lines
     assert out.index("busy0.group") < out.index("high0.where")
@@ -150,12 +150,33 @@ def test_parts_that_do_not_answer_are_told_and_the_others_shown(call, live, monk
     assert "domain 1: –; it has failed: it died" in call("policy")[1]
 
 
+def test_status_says_what_does_not_get_on_rests_or_was_put_aside(call, live):
+    stalled = {"alert": "operator 'f' (host 3) does not come back", "culprit": "f", "alerts": 1, "seconds": 40.0}
+    aside = {"station": "high.where", "kind": "error", "rows": 1200, "reason": "ValueError: no"}
+    full = {"paused": True, "seconds": 3.5, "waiting": 100, "limits": {"rows": None, "bytes": 1e9}}
+    live.running["dsms"] = FakeDeployment(
+        domain("a", watchdog=stalled, quarantine=[{"query": "busy0", "reason": "operator 'g' fails"}]),
+        domain("b", ingest=full, asides=[aside]),
+    )
+    code, out, _ = call("status")
+    lines = squeezed(out)
+    assert code == 0
+    assert [line.split()[:2] for line in lines if line[:2] in ("a ", "b ")] == [["a", "stalled"], ["b", "full"]]
+    for said in (
+        "domain a has work and no progress: operator 'f' (host 3) does not come back",
+        "domain a: busy0 rests: operator 'g' fails",
+        "domain b: 1,200 rows of high.where put aside (error), the first for: ValueError: no",
+    ):
+        assert said in out
+
+
 def test_queries_are_listed_added_and_removed(call, live, tmp_path):
     assert "high0" in call("queries")[1] == call("queries", "list")[1]
     file = tmp_path / "more.toml"
     file.write_text('[queries.low]\ncql = "SELECT * FROM bids WHERE price < 5"\n')
     assert call("queries", "add", str(file)) == (0, "added: low\n", "")
     assert call("queries", "remove", "high0") == (0, "removed: high0\n", "")
+    assert call("queries", "release", "high0") == (0, "released: high0, busy0\n", "")
     code, _, err = call("queries", "remove", "hihg")
     assert (code, err) == (2, "dsms: no query 'hihg'; there are ['busy0', 'high0']\n")
     table = {"queries": {"low": {"cql": "SELECT * FROM bids WHERE price < 5"}}}

@@ -28,7 +28,7 @@ STATES = [f"dsms_operator_{state}_seconds_total" for state in ("running", "runna
 
 
 def taken(watch: Watch, engine: Engine) -> Samples:
-    return Metrics("0").samples(watch, engine)
+    return Metrics("0").samples(watch, engine, engine.runner.state_bytes())
 
 
 def of(samples: Samples, metric: str) -> dict[Any, Any]:

@@ -249,7 +249,8 @@ def test_an_unknown_key_of_a_stream_is_refused(refuse: Refuse) -> None:
 
 
 def test_an_unknown_key_of_a_query_is_refused(refuse: Refuse) -> None:
-    message = "no key 'wait' here (did you mean 'weight'?); there are ['cql', 'from', 'operators', 'sink', 'weight']"
+    known = ["ceiling", "cql", "from", "operators", "shed", "sink", "weight"]
+    message = f"no key 'wait' here (did you mean 'weight'?); there are {known}"
     refuse(f"{STREAM}{QUERY}wait = 3\n", "queries.q", message)
 
 

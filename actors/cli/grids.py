@@ -46,7 +46,7 @@ def decider(one: Found) -> str:
 
 def queries(found: Sequence[Found]) -> Grid:
     """What each query has yielded, how late and how fresh."""
-    columns = ("query", "weight", "results", "a second", "p50", "p99", "stale")
+    columns = ("query", "weight", "results", "a second", "p50", "p99", "stale", "shed")
     return _by_domain("queries", columns, ("query",), _each(found, "queries"), _query)
 
 
@@ -89,6 +89,28 @@ def failures(status: Found) -> list[str]:
     parts = [(f"domain {one['domain']}", one) for one in status["domains"]]
     parts += [(f"gateway {place}", one) for place, one in enumerate(status["gateways"])]
     return [f"{name} has failed: {one['error']}" for name, one in parts if one.get("error")]
+
+
+def state(one: Found) -> str:
+    """A domain's state, and whether it takes rows in."""
+    if (one.get("watchdog") or {}).get("alert"):
+        return "stalled"
+    return "full" if (one.get("ingest") or {}).get("paused") and one["state"] == "running" else str(one["state"])
+
+
+def troubles(status: Found) -> list[str]:
+    """What does not get on, rests, or was put aside, and why."""
+    said = []
+    for one in status["domains"]:
+        name, alert = f"domain {one['domain']}", (one.get("watchdog") or {}).get("alert")
+        said += [f"{name} has work and no progress: {alert}"] if alert else []
+        said += [f"{name}: {each['query']} rests: {each['reason']}" for each in one.get("quarantine", ())]
+        said += [
+            f"{name}: {count(each['rows'])} rows of {each['station']} put aside ({each['kind']}), the first for: "
+            f"{each['reason']}"
+            for each in one.get("asides", ())
+        ]
+    return said
 
 
 def recorded(status: Found) -> list[str]:
@@ -151,7 +173,7 @@ def _by_domain(
 def _domain(one: Found) -> tuple[str, ...]:
     return (
         str(one["domain"]),
-        str(one["state"]),
+        state(one),
         decider(one),
         percent(one.get("utilisation")),
         count(one.get("held")),
@@ -171,6 +193,7 @@ def _query(one: Found) -> tuple[str, ...]:
         rate(one.get("rate")),
         *latencies(one),
         stale,
+        "quarantine" if one.get("quarantined") else count(one.get("shed")),
     )
 
 

@@ -1,4 +1,4 @@
-"""Show the queries that run; add some from a file, or remove one, while the others go on.
+"""Show the queries that run; add some from a file, remove one or release it from quarantine, while the others go on.
 
 The file is TOML like a plan, with [queries.NAME] and, where they read what is not there yet, [streams.NAME] and
 [relations.NAME]; its queries may read the streams and the queries that run.
@@ -15,12 +15,12 @@ from dsms.cli.tables import show
 from dsms.errors import DsmsError, PlanError
 from dsms.planfile import read_table
 
-WANTED = {"list": "", "add": "FILE", "remove": "NAME"}
+WANTED = {"list": "", "add": "FILE", "remove": "NAME", "release": "NAME"}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=tuple(WANTED), nargs="?", default="list", help="what to do (default: list)")
-    parser.add_argument("what", metavar="FILE|NAME", nargs="?", help="the file to add, or the query to remove")
+    parser.add_argument("what", metavar="FILE|NAME", nargs="?", help="the file to add, or the query that is meant")
     common(parser)
 
 
@@ -34,6 +34,9 @@ def run(given: argparse.Namespace) -> int:
     with system(given) as running:
         if given.action == "list":
             return _list(running)
+        if given.action == "release":
+            print(f"released: {', '.join(running.ask('readmit', given.what, timeout=SLOW))}")
+            return 0
         running.ask("remove", given.what, timeout=SLOW)
     print(f"removed: {given.what}")
     return 0

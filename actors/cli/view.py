@@ -22,7 +22,9 @@ SHORT = 8  # a text cut to less says nothing
 def view(status: dict[str, Any], height: int) -> RenderableType:
     """What there is to see in so many lines; where rows are left out, their number is said."""
     domains = status["domains"]
-    lines = [_header(status), *(_failure(said) for said in grids.failures(status))][: max(height, 1)]
+    lines = [_header(status), *(_failure(said) for said in (*grids.failures(status), *grids.troubles(status)))][
+        : max(height, 1)
+    ]
     shown = [grids.domains(domains), grids.queries(domains), grids.stations(domains), grids.phases(domains)]
     shown = [grid for grid in shown if grid.rows]
     room = height - len(lines)

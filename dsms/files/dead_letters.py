@@ -35,6 +35,7 @@ class DeadLetters:
     def aside(self, where: str, aside: Aside) -> None:
         """Keep the rows that an operator could not take through."""
         said = {"where": where, "kind": aside.kind, "reason": aside.reason}
+        said |= {"trace": aside.trace} if aside.trace else {}
         instants = aside.batch.each("ts").tolist()
         self._write(
             {**said, "ts": ts, "row": _plain(row)} for ts, row in zip(instants, aside.batch.records(), strict=True)

@@ -10,6 +10,7 @@ from dsms.batch import NULLS, Column
 from dsms.joins.keys import Ints
 
 LEAST = 1024  # rows room is made for
+SPARSE = 8  # times the rows there are: of more room, most is given back
 
 
 class Buffer:
@@ -65,6 +66,8 @@ class Buffer:
     def drop(self, start: int) -> None:
         """Let go the rows before a position."""
         self.start = min(max(start, self.start), self.end)
+        if self._room > LEAST and SPARSE * len(self) < self._room:  # what a burst has needed is not kept for good
+            self._move(max(LEAST, 2 * len(self)))
 
     def keep(self, positions: Ints) -> None:
         """Only these rows, in this order, at new positions from the end on."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import math
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,11 +14,15 @@ from dsms.batch import Batch
 from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, stopwatch
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError
+from dsms.live.entrance import Entrance
 from dsms.live.handover import Inventory, released, succeeded
+from dsms.live.inbox import Inbox
 from dsms.live.metrics import Metrics, Samples
+from dsms.live.quarantine import Quarantine
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
 from dsms.live.watch import Watch
+from dsms.live.watchdog import Culprit, Watchdog
 from dsms.observers import Observer
 from dsms.parcel import Parcel
 from dsms.policies.registry import policy_named
@@ -30,6 +33,7 @@ from dsms.runners.base import Aside, Sink
 from dsms.selection.gatherer import text_of
 
 log = logging.getLogger("dsms")
+GLANCE = 0.2  # seconds after which it is looked whether those that wait outside can be let in
 T = TypeVar("T")
 
 
@@ -53,9 +57,7 @@ class Domain:
         aside: Aside | None = None,
     ) -> None:
         self.name, self.roster, self._setup = name, roster, setup
-        self._inbox: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
-        self._stirred = threading.Condition()
-        self._closing = False
+        self._inbox = Inbox(f"domain {name!r}")
         self._changing = threading.Lock()  # one change of the queries at a time: each begins with what was before
         self.state = "running"
         self.error: str | None = None
@@ -65,39 +67,39 @@ class Domain:
         self.engine = Engine(
             roster.plan,
             policy_named(setup.policy),
-            clock=clock_of(setup, epoch, self._nap),
+            clock=clock_of(setup, epoch, self._inbox.nap),
             runner=runner,
             observers=(*self.watch.observers, *self._observers),
             sink=sink,
             aside=aside,
         )
         self.watch.phases.began("first", 0.0)
+        self._entrance = Entrance(setup, lambda: (self.watch, self.engine))
+        self._entrance.survey(roster.plan)
+        self._quarantine = Quarantine(name)
+        self._beats, self._turning = 0, False
+        self._told: dict[str, Any] = {"streams": [], "queries": [], "stations": [], "phases": [], "asides": []}
+        self.watchdog = Watchdog(name, setup.patience, self._pulse, self._culprit, lambda s: self.engine.runner.end(s))
         self._thread = threading.Thread(target=self._run, name=f"domain {name}", daemon=True)
 
     def start(self) -> None:
         """Begin."""
         self._thread.start()
+        self.watchdog.start()
 
     def ask(self, job: Callable[[], T]) -> Future[T]:
         """Have something done between two turns."""
-        future: Future[T] = Future()
-        with self._stirred:
-            if self._closing:
-                raise DsmsError(f"domain {self.name!r} is closed")
-            self._inbox.append((job, future))
-            self._stirred.notify()
-        return future
+        return self._inbox.ask(job)
 
     def arrived(self, goods: Sequence[tuple[str, Batch | Parcel]]) -> float:
-        """Rows have come: admit them at the next instant between two turns; answers how many are held then."""
+        """Rows have come: answers, once there was room to admit them between two turns, how many are held then."""
 
-        def admit() -> float:
+        def come() -> Future[None]:
             self._check()
-            for stream, batch in goods:
-                self.engine.push(stream, batch)
-            return self.engine.ledger.held
+            return self._entrance.come(goods)
 
-        return self.ask(admit).result()
+        self.ask(come).result().result()
+        return self.engine.ledger.held
 
     def advance(self, stream: str, upto: int) -> None:
         """No older rows come by a stream."""
@@ -140,16 +142,34 @@ class Domain:
         self.ask(lambda: self._turn_to("paused", "running")).result()
 
     def status(self) -> dict[str, Any]:
-        """How things stand, as plain data."""
-        told = self.ask(lambda: self.watch.status(self.engine)).result()
-        setup = {"clock": self._setup.clock, "budget": self._setup.budget}
-        recorded = None if self._recorder is None else self._recorder.status()
-        return {"domain": self.name, "state": self.state, "error": self.error, "recorded": recorded, **setup, **told}
+        """How things stand, as plain data; while a turn does not come back, how they stood when last asked."""
+        if not self.watchdog.stalled or self._entrance.stuck:
+            self._told = self.ask(lambda: self.watch.status(self.engine)).result()
+        setup = {"clock": self._setup.clock, "budget": self._setup.budget, "ingest": self._entrance.status()}
+        ill = {"watchdog": self.watchdog.status(), "quarantine": self._quarantine.status()}
+        return {
+            "domain": self.name,
+            "state": self.state,
+            "error": self.error,
+            **self._recorded(),
+            **setup,
+            **ill,
+            **self._told,
+        }
 
     def metrics(self) -> Samples:
-        """All that is measured of it, as plain data."""
-        told = self.ask(lambda: self._metrics.samples(self.watch, self.engine)).result()
-        return told | self._metrics.standing(self.state, None if self._recorder is None else self._recorder.status())
+        """All that is measured of it, as plain data; while a turn does not come back, only that it does not."""
+
+        def samples() -> Samples:
+            return self._metrics.samples(self.watch, self.engine, self._entrance.state())
+
+        stalled = self.watchdog.stalled and not self._entrance.stuck
+        told = {} if stalled else self.ask(samples).result()
+        recorded = self._recorded()["recorded"]
+        return told | self._metrics.standing(self.state, recorded, self._entrance.status(), self.watchdog.status())
+
+    def _recorded(self) -> dict[str, Any]:
+        return {"recorded": None if self._recorder is None else self._recorder.status()}
 
     def why(self, count: int) -> list[dict[str, Any]]:
         """The last decisions."""
@@ -194,11 +214,18 @@ class Domain:
             roster = self.roster.adopting(coming)
             self.ask(lambda: self._become(roster, inventory)).result()
 
+    def readmit(self, query: str) -> list[str]:
+        """Let a query out of quarantine, and all that rest for the same reason; answers which."""
+        return self.ask(lambda: self._quarantine.release(self.engine, query)).result()
+
+    def bar(self, station: str, reason: str) -> None:
+        """Put the queries that need this operator into quarantine."""
+        self.ask(lambda: self._quarantine.bar(self.engine, station, reason)).result()
+
     def close(self) -> None:
         """End after the present turn; what is still asked is done before."""
-        with self._stirred:
-            self._closing = True
-            self._stirred.notify()
+        self.watchdog.close()
+        self._inbox.close()
         if self._thread.is_alive():
             self._thread.join()
         now = self.engine.clock.now()
@@ -207,40 +234,62 @@ class Domain:
             self._recorder.close() if self.error else self._recorder.finish(now)
 
     def _run(self) -> None:
-        while not self._closing:
-            self._attend()
-            try:
-                working = self.state == "running" and self.engine.step()
-            except Exception as error:
-                log.exception("domain %s has failed", self.name)
-                self.state, self.error = "failed", f"{type(error).__name__}: {error}"
-                working = False
-            if not working:
+        while not self._inbox.closing:
+            self._inbox.attend()
+            self._entrance.let_in()
+            working = self.state == "running" and self._step()
+            self._beats += 1
+            if not working and not (self.state == "running" and self._entrance.relieve()):
                 self._rest()
-        self._attend()
+        self._inbox.attend()
+        self._entrance.refuse(DsmsError(f"domain {self.name!r} is closed"))
 
-    def _attend(self) -> None:
-        """Do what is asked, in the order it was."""
-        while self._inbox:
-            job, future = self._inbox.popleft()
-            try:
-                future.set_result(job())
-            except Exception as error:
-                future.set_exception(error)
+    def _step(self) -> bool:
+        """Give a turn; whether there may be another. What goes wrong with it, but for an operator, is the end."""
+        self._turning = True
+        try:
+            working = self.engine.step()
+            if self.engine.runner.barren:
+                self._quarantine.look(self.engine)
+        except Exception as error:
+            log.exception("domain %s has failed", self.name)
+            ended = self.watchdog.ended
+            said = f"{type(error).__name__}: {error}"
+            self.state, self.error = "failed", said if ended is None else f"{ended.what}, and was ended ({said})"
+            self._entrance.refuse(self._failure())
+            working = False
+        self._turning = False
+        return working
+
+    def _pulse(self) -> Hashable | None:
+        """For the watchdog: something else after every turn and all that is asked; None where nothing is to be done."""
+        if self._entrance.stuck:
+            return "full", self.watch.turns
+        return None if self._inbox.resting or self.state != "running" else (self._beats, self._inbox.done)
+
+    def _culprit(self) -> Culprit:
+        """For the watchdog: who keeps it from getting on."""
+        if self._entrance.stuck:
+            return Culprit(self._entrance.why_stuck())
+        doing = self.engine.runner.doing() if self._turning else None
+        if doing is None:
+            return Culprit("the scheduler itself does not come back")
+        station, where, stack = doing
+        return Culprit(f"operator {station!r} ({where}) does not come back", station, stack)
 
     def _rest(self) -> None:
         """Wait until something is asked, or a window closes that somebody waits for."""
         due = math.inf if self.state != "running" or self.engine.clock.exact else earliest(self.engine.runner.deadlines)
-        self._nap(due - self.engine.clock.now())
-
-    def _nap(self, seconds: float) -> None:
-        with self._stirred:
-            self._stirred.wait_for(lambda: self._inbox or self._closing, None if math.isinf(seconds) else seconds)
+        wait = due - self.engine.clock.now()
+        self._inbox.nap(min(wait, GLANCE) if self._entrance.busy else wait)
 
     def _check(self) -> None:
         """Refuse what only a domain can do whose turns have all come to their end."""
         if self.error is not None:
-            raise DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
+            raise self._failure()
+
+    def _failure(self) -> DsmsError:
+        return DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
 
     def _turn_to(self, before: str, after: str) -> None:
         if self.state != before:
@@ -259,6 +308,8 @@ class Domain:
                 observer.attach(self.engine)
             raise
         self.roster, self.watch = roster, watch
+        self._quarantine.apply(self.engine)
+        self._entrance.survey(roster.plan)
 
 
 def clock_of(setup: Setup, epoch: float | None, sleep: Callable[[float], object]) -> Clock:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dsms.clock import stopwatch
 from dsms.live.times import BLOCKED, IDLE, RUNNABLE
 from dsms.policies.adaptive import Adaptive
 
@@ -17,31 +15,39 @@ if TYPE_CHECKING:
 Histogram = tuple[list[int], float]  # how many in each bucket, the last one without end; and the sum of all
 Value = float | Histogram
 Samples = dict[str, list[tuple[tuple[str, ...], Value]]]  # by metric: the values of its labels, and its own
-STATE = 5.0  # seconds for which the size of operators' state is good: to look at it takes a while
 
 
 class Metrics:
-    """Puts together what others have counted; of its own it knows only how large operators' state was of late."""
+    """Puts together what others have counted."""
 
     def __init__(self, domain: str) -> None:
         self._domain = domain
-        self._state: Mapping[str, float] = {}
-        self._looked = -math.inf
 
-    def samples(self, watch: Watch, engine: Engine) -> Samples:
-        """All of a domain's but what becomes of it from outside."""
+    def samples(self, watch: Watch, engine: Engine, state: Mapping[str, float]) -> Samples:
+        """All of a domain's but what becomes of it from outside; `state` is what operators keep, in bytes."""
         status, found = watch.status(engine), Samples()
         self._whole(found, watch, status)
         self._decisions(found, watch, engine, status)
         self._queries(found, watch, status)
-        self._operators(found, watch, engine, status)
+        self._operators(found, watch, engine, status, state)
         for stream in status["streams"]:
             self._add(found, "dsms_stream_rows_total", stream["rows"], stream["name"])
         return found
 
-    def standing(self, state: str, recorded: Mapping[str, Any] | None) -> Samples:
-        """Whether it is paused or has failed, and whether it is still being recorded."""
+    def standing(
+        self,
+        state: str,
+        recorded: Mapping[str, Any] | None,
+        ingest: Mapping[str, Any],
+        watchdog: Mapping[str, Any],
+    ) -> Samples:
+        """Whether it is paused, has failed or does not get on, whether it is recorded, and rows have to wait."""
         found = Samples()
+        self._add(found, "dsms_ingest_paused", float(ingest["paused"]))
+        self._add(found, "dsms_ingest_paused_seconds_total", ingest["seconds"])
+        self._add(found, "dsms_watchdog_stalled", float(watchdog["alert"] is not None))
+        self._add(found, "dsms_watchdog_alerts_total", watchdog["alerts"])
+        self._add(found, "dsms_memory_limit_bytes", ingest["limits"]["bytes"])
         self._add(found, "dsms_domain_paused", float(state == "paused"))
         self._add(found, "dsms_domain_failed", float(state == "failed"))
         if recorded is not None:
@@ -87,13 +93,16 @@ class Metrics:
             self._add(found, "dsms_result_rows_total", query["results"], name)
             self._add(found, "dsms_tuple_latency_seconds", late, name)
             self._add(found, "dsms_query_weight", query["weight"], name)
+            self._add(found, "dsms_shed_rows_total", query["shed"], name)
+            self._add(found, "dsms_query_quarantined", float(query["quarantined"]), name)
             if behind is not None:
                 self._add(found, "dsms_freshness_ratio", max(0.0, 1 - behind), name)
                 self._add(found, "dsms_staleness_seconds_total", float(tally.stale[place]), name)
 
-    def _operators(self, found: Samples, watch: Watch, engine: Engine, status: Mapping[str, Any]) -> None:
+    def _operators(
+        self, found: Samples, watch: Watch, engine: Engine, status: Mapping[str, Any], state: Mapping[str, float]
+    ) -> None:
         times, aside = watch.times, engine.runner.left_aside
-        state = self._states(engine)
         for station, told in zip(engine.plan.stations, status["stations"], strict=True):
             name, account = station.name, times.accounts[station.name]
             values: dict[str, Value | None] = {
@@ -117,9 +126,3 @@ class Metrics:
                 self._add(found, metric, value, name)
             kind = type(station.operator).__name__.lower()
             self._add(found, "dsms_operator_info", 1.0, name, station.query.name, kind, "")
-
-    def _states(self, engine: Engine) -> Mapping[str, float]:
-        """Bytes that operators keep, looked at now and then."""
-        if stopwatch() - self._looked > STATE:
-            self._state, self._looked = engine.runner.state_bytes(), stopwatch()
-        return self._state

@@ -14,8 +14,10 @@ from dsms.wire.session import STRANGER
 
 CLOCKS = ("wall", "paced", "virtual")
 WHOLE = {  # with the least that each may be
-    "domains": 1, "actors": 1, "gateways": 1, "port": 0, "metrics": 0, "connections": 1, "frame": STRANGER
+    "domains": 1, "actors": 1, "gateways": 1, "port": 0, "metrics": 0, "connections": 1, "frame": STRANGER,
+    "most_rows": 1, "most_bytes": 1
 }  # fmt: skip
+POSITIVE = ("budget", "hello", "patience")
 PORT = 7411  # outside the range that Ray keeps for its workers
 ACTORS = 24
 
@@ -39,6 +41,10 @@ class Setup:
     connections: int = 1000  # that a gateway keeps at once
     frame: int = LIMIT  # bytes of the largest frame that is taken
     hello: float = 10.0  # seconds that a client has to say who it is
+    most_rows: int | None = None  # that a domain holds before ingest stops; None: any number
+    most_bytes: int | None = None  # likewise, with operators' state; None: a quarter of its machine's, for all domains
+    patience: float = 30.0  # seconds without progress, though there is work, until the watchdog says so
+    dead_letters: str = ""  # the folder for rows that operators fail on, on each scheduler's node; none: the plan's
     record: str = ""  # the folder that runs are recorded to, on each scheduler's node; none: they are not
 
     @classmethod
@@ -51,7 +57,7 @@ class Setup:
             if key in WHOLE:
                 if not isinstance(value, int) or isinstance(value, bool) or value < WHOLE[key]:
                     raise PlanError(f"{value!r} is not a whole number from {WHOLE[key]}", key)
-            elif key in ("budget", "hello"):
+            elif key in POSITIVE:
                 number(value, key, positive=True)
             elif not isinstance(value, str):
                 raise PlanError(f"{value!r} is not a text", key)

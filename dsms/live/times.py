@@ -124,6 +124,11 @@ class Times(Observer):
         self._held_bytes = self._engine.ledger.held_bytes
         self._look(touched, at)
 
+    def shed(self, now: float, queue: Queue, count: float, size: float) -> None:
+        self._bytes[queue.index] = self._bytes[queue.index] - size if queue.count else 0.0
+        self._held_bytes = self._engine.ledger.held_bytes
+        self._look(_concerned([queue]), now)
+
     def settle(self, now: float) -> None:
         """Between two turns: bring all up to this instant."""
         self._look(range(len(self._row)), now)  # that an input has ended changes no queue

@@ -18,6 +18,7 @@ from dsms.observers import Observer
 from dsms.plan import Plan, Station
 from dsms.policies.by_chart import size_read
 from dsms.selection.gatherer import text_of
+from dsms.shedding import SHED, shed_by_query
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -44,6 +45,11 @@ class Watch:
     def tally(self) -> Tally:
         """Of each query, from the beginning."""
         return self._results.tally
+
+    @property
+    def turns(self) -> int:
+        """How many were given."""
+        return self._results.turns
 
     def why(self, count: int = 1) -> list[dict[str, Any]]:
         """The last decisions that were looked at, the newest first."""
@@ -80,11 +86,18 @@ class Watch:
             "swaps": self.phases.swaps,
             "utilisation": utilisation,
             "idle_with_work": idle,
-            **self._results.status(now, engine.weights),
+            **self._of_queries(engine, now),
+            "asides": _asides(engine),
             "streams": self._streams(now),
             "stations": self._stations(engine, now),
             "phases": self.phases.to_json(),
         }
+
+    def _of_queries(self, engine: Engine, now: float) -> dict[str, Any]:
+        told, shed = self._results.status(now, engine.weights), shed_by_query(engine)
+        for query in told["queries"]:
+            query["shed"], query["quarantined"] = shed[query["name"]], query["name"] in engine.shedder.quarantined
+        return told
 
     def _settle(self, engine: Engine) -> float:
         """Bring everything up to date."""
@@ -132,6 +145,16 @@ def _ways(station: Station, plan: Plan) -> dict[str, Any]:
     """What a station reads, with the bytes of a tuple that are its own to free, and whether results leave there."""
     inputs = [{"name": producer.name, "size": size_read(producer, plan)} for producer in station.inputs]
     return {"inputs": inputs, "sink": station.sink}
+
+
+def _asides(engine: Engine) -> list[dict[str, Any]]:
+    """Rows that operators could not take through, with what was wrong with the first of them."""
+    runner = engine.runner
+    counts = {(name, kind): rows for (name, kind), rows in runner.left_aside.items() if kind != SHED}
+    return [
+        {"station": name, "kind": kind, "rows": rows, "reason": runner.reasons.get((name, kind), "")}
+        for (name, kind), rows in counts.items()
+    ]
 
 
 def _priorities(engine: Engine) -> dict[int, float]:

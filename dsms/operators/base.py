@@ -28,6 +28,7 @@ class Aside(NamedTuple):
     kind: str  # "late" or "error"
     batch: Batch
     reason: str
+    trace: str = ""  # where it was raised, if it was
 
 
 @dataclass(eq=False)
@@ -42,6 +43,8 @@ class Operator(ABC):
     asides: list[Aside] = field(default_factory=list, init=False, repr=False)  # emptied by whoever runs it
     # Of an operator that is several operations in one: a reading to tell what each of them takes, if there is one.
     meter: Callable[[], float | None] = field(default=unmetered, repr=False, kw_only=True)
+    # Whether one that has raised is as it was before: then what it raised on may be tried again in parts.
+    atomic: ClassVar[bool] = False
     timed: ClassVar[bool] = False  # whether time alone, `upto` of a batch without rows, makes it do something
 
     def __post_init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from dsms.operators.base import Operator
 
 MOST = 400  # things looked at: of more, the rest is taken to be like those
+FEW = 8
 
 
 def state_bytes(operator: Operator) -> float:
@@ -40,9 +40,14 @@ def _bytes(thing: Any, seen: set[int], left: list[int]) -> float:
 
 def _sampled(things: Iterable[Any], count: int, seen: set[int], left: list[int]) -> float:
     """The sum over many things, as far as they can be looked at."""
-    looked, found = min(count, max(1, left[0])), 0.0
-    for thing in islice(things, looked):
+    if count <= FEW:  # each of them may be quite another than the others: all are looked at, none at another's cost
+        return sum(_bytes(thing, seen, [left[0] // count]) for thing in things)
+    looked, found = 0, 0.0
+    for thing in things:
+        if left[0] <= 0 and looked:
+            break
         found += _bytes(thing, seen, left)
+        looked += 1
     return found * count / looked if looked else 0.0
 
 

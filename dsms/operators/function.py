@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,9 +20,13 @@ FOLDERS: dict[str, None] = {}  # where functions were looked for: another proces
 
 @dataclass(eq=False)
 class Function(Operator):
-    """Calls a function with each batch; it answers with a batch, or with a mask of the rows to keep."""
+    """Calls a function with each batch; it answers with a batch, or with a mask of the rows to keep.
+
+    A function that keeps something of its own has to leave it as it was when it raises.
+    """
 
     function: Callable[[Batch], Any] = lambda batch: batch
+    atomic: ClassVar[bool] = True
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
         if not len(batch):

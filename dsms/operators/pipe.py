@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -117,6 +117,7 @@ class Pipe(Operator):
     functions: Mapping[str, UserFunction] = field(default_factory=dict)
     on_error: str = "fail"  # a row for which an expression has no value stops the run, or is put aside
     output: Schema = field(init=False)
+    atomic: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -97,7 +97,7 @@ class LotReplay(Replay):
             if self._lot is None or self._next_arrival > self._cut:
                 return
             place, instant, rows, lag = self._lot
-            self._elapse(instant)
+            self.elapse(instant)
             self._hold(place, rows, self.runner.bring(place, Lot(self.admitted, instant - lag, instant, rows)))
             self.admitted += rows
             for tell in self._on_arrive:

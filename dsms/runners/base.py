@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dsms import operators
-from dsms.batch import Batch
+from dsms.batch import Batch, Column
 from dsms.clock import Clock
 from dsms.errand import Errand
 from dsms.errors import DsmsError
@@ -44,7 +44,9 @@ class Runner(ABC):
         self.sink: Sink | None = None  # who gets the rows that queries put out
         self.aside: Aside | None = None  # who gets the rows that did not get through
         self.results: Counter[str] = Counter()  # by query: batches that were put out, where they are numbered
-        self.left_aside: Counter[tuple[str, str]] = Counter()  # rows by operator and kind: "late" or "error"
+        self.left_aside: Counter[tuple[str, str]] = Counter()  # rows by operator and kind: "late", "error", "shed"
+        self.reasons: dict[tuple[str, str], str] = {}  # of the first of them, by operator and kind
+        self.barren: dict[str, float] = {}  # by station that raises on all there is: on how many batches in a row
         self.clocked: frozenset[int] = frozenset()  # the stations whose deadlines are instants of the clock
         self.deadlines: dict[int, int] = {}  # by station: the timestamp at which it is to be told that time has come
 
@@ -83,9 +85,26 @@ class Runner(ABC):
         """Rows, or only time, have come from outside; answers their bytes."""
         raise TypeError(f"{type(self).__name__} runs abstract tuples: push a number of them, not a batch of rows")
 
+    def shed(self, queue: Queue, places: Column | None) -> tuple[float, float]:
+        """Give up the tuples at these places of a queue, or all; answers how many they were, and their bytes."""
+        raise DsmsError(f"{type(self).__name__} has no tuples that could be given up")
+
+    def renew(self, stations: Iterable[Station], anew: bool) -> None:
+        """Let these stations try again, if they are to begin anew without their state."""
+        raise DsmsError(f"{type(self).__name__} has no stations that could fail")
+
+    def doing(self) -> tuple[str, str, str] | None:
+        """Asked from another thread while a turn is under way: the station at work, where that is, and its stack."""
+        return None
+
+    def end(self, station: str) -> bool:
+        """Asked from another thread: end whatever a station hangs in; whether that can be done."""
+        return False
+
     def put_aside(self, station: str, aside: operators.Aside) -> None:
         """Rows did not get through: whoever asked for them gets them, and they are counted."""
         self.left_aside[station, aside.kind] += len(aside.batch)
+        self.reasons.setdefault((station, aside.kind), aside.reason)
         if self.aside is not None:
             self.aside(station, aside)
 

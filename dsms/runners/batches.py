@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dsms.batch import Batch
+from dsms.batch import Batch, Column
 from dsms.clock import Clock
 from dsms.fates import identities
 from dsms.goods import Goods, Outcome
@@ -37,6 +37,7 @@ class BatchRunner(Runner):
         self.exact, self._measured = clock.exact, clock.meter() is not None
         self._grain = 1 if self.exact else math.inf
         self._expected: dict[int, Batch] = {}  # by number: the arrivals to come
+        self._working: Queue | None = None  # the last that was worked on
         self._hosts: list[Any] = [self.host(self._goods(station)) for station in plan.stations]
 
     def host(self, goods: Goods) -> Any:
@@ -78,6 +79,7 @@ class BatchRunner(Runner):
         return size
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        self._working = queue
         done, made = self._hosts[queue.station.index].work(queue.port, startup, min(most, self._grain))
         if done.made:
             for reader in self.ledger.outlets[queue.station.index].readers:
@@ -95,11 +97,32 @@ class BatchRunner(Runner):
             self.sink(queue.station.query.name, made)
         for aside in done.asides:
             self.put_aside(queue.station.name, aside)
+        if done.barren:
+            self.barren[queue.station.name] = done.barren
+        elif self.barren:
+            self.barren.pop(queue.station.name, None)
         if done.deadline is not None and queue.station.index in self.clocked:
             self.deadlines[queue.station.index] = done.deadline
         elif self.deadlines:
             self.deadlines.pop(queue.station.index, None)
         return queue, done.taken, done.made, done.cost, done.since, gone, (done.taken_bytes, done.made_bytes)
+
+    def shed(self, queue: Queue, places: Column | None) -> tuple[float, float]:
+        count, size, head = self._hosts[queue.station.index].shed(queue.port, places)
+        queue.take(count, head)
+        return count, size
+
+    def renew(self, stations: Iterable[Station], anew: bool) -> None:
+        for station in stations:
+            self._renew(station, station.operator.fresh(self.plan.settings) if anew else None)
+            self.barren.pop(station.name, None)
+
+    def _renew(self, station: Station, operator: Operator | None) -> None:
+        goods: Goods = self._hosts[station.index]
+        goods.renew(operator)
+
+    def doing(self) -> tuple[str, str, str] | None:
+        return None if self._working is None else (self._working.station.name, "here", "")
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         queue = segment.only
@@ -129,6 +152,7 @@ class BatchRunner(Runner):
             station.sink,
             any(consumer.timed for consumer in station.consumers),
             self.plan.settings.fractional,
+            self.plan.settings.on_error == "dead-letter",
             self.clock.meter,
         )
 
@@ -136,6 +160,7 @@ class BatchRunner(Runner):
         after, mine = copy.copy(self), surviving(self.plan, plan)
         after.plan, after.ledger = plan, ledger
         after.left_aside, after.deadlines = Counter(self.left_aside), {}
+        after.reasons, after.barren = dict(self.reasons), dict(self.barren)
         # Not those of queries that have gone: one that comes under such a name begins anew.
         after.results = Counter({query.name: self.results[query.name] for query in plan.queries})
         after._hosts = [

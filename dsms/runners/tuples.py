@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dsms.batch import Column
 from dsms.clock import Clock
 from dsms.fates import Identities, identities
 from dsms.ledger import NOTHING, Ledger, Queue
@@ -175,6 +176,28 @@ class TupleRunner(Runner):
                     outlet.goods.tuples.append((seq, child, arrived, done))
                 outlet.put(made, seq)
         return queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes
+
+    def shed(self, queue: Queue, places: Column | None) -> tuple[float, float]:
+        line: Line = queue.goods
+        given_up = set(range(len(line.tuples)) if places is None else places.tolist())
+        keys = [key for place, (_, key, _, _) in enumerate(line.tuples) if place in given_up]
+        size = sum(line.sizes.get(key, line.size) for key in keys)
+        line.tuples = deque(entry for place, entry in enumerate(line.tuples) if place not in given_up)
+        for key in keys:
+            self._forget(queue, key)
+        queue.take(len(keys), line.tuples[0][0] if line.tuples else NOTHING)
+        return len(keys), size
+
+    def _forget(self, queue: Queue, key: int) -> None:
+        """What was drawn for a tuple that will not be worked on, here and behind."""
+        ahead = [(queue, key)]
+        while ahead:
+            queue, key = ahead.pop()
+            line: Line = queue.goods
+            children = (key,) if line.fates is None else line.fates.pop(key, ())
+            line.costs.pop(key, None)
+            line.sizes.pop(key, None)
+            ahead += [(reader, child) for reader in queue.outlet.readers for child in children]
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         if share.tuples == 1 and segment.linear:

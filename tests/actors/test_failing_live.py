@@ -1,0 +1,112 @@
+"""Operators that raise, always fail, or hang, on a real cluster: what is said, and what goes on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dsms
+from actors.deployment import up
+from actors.parts import wait_for
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]
+WAIT = 60.0
+FUNCTIONS = """
+import time
+
+def positive(batch):
+    if (batch.columns["x"] < 0).any():
+        raise ValueError("negative")
+    return batch
+
+def quick(batch):
+    if (batch.columns["x"] == 13).any():
+        time.sleep(3600)
+    return batch
+"""
+
+
+class Live:
+    """A deployment in which `well` does what it should, `picky` raises on some rows, and `slow` hangs on some."""
+
+    def __init__(self, ray: Any, folder: Path) -> None:
+        (folder / "odd_functions.py").write_text(FUNCTIONS)
+        self.letters = folder / "letters/p.0.dead.jsonl"
+        table = {
+            "streams": {"s": {"schema": {"x": "int64"}}, "t": {"schema": {"x": "int64"}}},
+            "queries": {
+                "well": {"cql": "SELECT x FROM s"},
+                "picky": {"from": "s", "operators": [{"name": "p", "function": "odd_functions:positive"}]},
+                "slow": {"from": "t", "operators": [{"name": "q", "function": "odd_functions:quick"}]},
+            },
+            "live": {"port": 0, "actors": 3, "patience": 1.0, "dead_letters": "letters"},
+        }
+        self._get = ray.get
+        self.handle = up(table, str(folder), "p.toml", "failing")
+        self.client = dsms.connect(self.ask("identity")["gateways"][0])
+        self.found: dict[str, list[int]] = {}
+        for query in ("well", "picky", "slow"):
+            self.client.subscribe(query, 0, self._taker(query))
+
+    def _taker(self, query: str) -> Callable[[dsms.Batch], None]:
+        mine = self.found.setdefault(query, [])
+        return lambda batch: mine.extend(batch.columns["x"].tolist())
+
+    def ask(self, method: str, *arguments: Any) -> Any:
+        return self._get(getattr(self.handle, method).remote(*arguments), timeout=WAIT)
+
+    def domain(self) -> dict[str, Any]:
+        return dict(self.ask("status")["domains"][0])
+
+    def push(self, stream: str, *values: int) -> None:
+        self.client.push(stream, {"x": list(values)})
+        self.client.flush(WAIT)
+        assert wait_for(lambda: not self.domain()["held"], WAIT)
+
+    def come(self, query: str, count: int) -> list[int]:
+        wait_for(lambda: len(self.found[query]) >= count, WAIT)
+        return self.found[query]
+
+
+@pytest.fixture(scope="module")
+def live(ray_cluster, tmp_path_factory):
+    found = Live(ray_cluster, tmp_path_factory.mktemp("failing"))
+    yield found
+    found.client.close()
+    found.ask("down")
+
+
+def test_bad_rows_are_put_aside_with_the_trace_and_the_query_lives_on(live: Live) -> None:
+    live.push("s", 1, 2, -3, 4, -5, 6)
+    assert live.come("picky", 4) == [1, 2, 4, 6]
+    assert live.come("well", 6) == [1, 2, -3, 4, -5, 6]
+    letters = [json.loads(line) for line in live.letters.read_text().splitlines()]
+    assert [(one["where"], one["reason"], one["row"]) for one in letters] == [
+        ("p", "ValueError: negative", {"x": -3}),
+        ("p", "ValueError: negative", {"x": -5}),
+    ]
+    assert 'raise ValueError("negative")' in letters[0]["trace"]
+
+
+def test_one_that_always_fails_rests_until_it_is_released(live: Live) -> None:
+    before = len(live.found["well"])
+    for _ in range(10):
+        live.push("s", -1)
+    assert live.come("well", before + 10)[before:] == [-1] * 10
+    assert wait_for(lambda: bool(live.domain()["quarantine"]), WAIT)
+    assert [one["query"] for one in live.domain()["quarantine"]] == ["picky"]
+    assert live.ask("readmit", "picky") == ["picky"]
+    live.push("s", 7)
+    assert live.come("picky", 5) == [1, 2, 4, 6, 7]
+
+
+def test_one_that_hangs_is_named_and_its_process_ended(live: Live) -> None:
+    live.client.push("t", {"x": [13]})
+    assert wait_for(lambda: live.domain()["watchdog"]["culprit"] == "q", WAIT)
+    assert "operator 'q' (host" in live.domain()["watchdog"]["alert"]
+    assert wait_for(lambda: live.domain()["state"] == "failed", WAIT)
+    assert "does not come back, and was ended" in live.domain()["error"]

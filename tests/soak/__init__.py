@@ -1,0 +1,1 @@
+"""Long runs: more than can be done, and much for a long time."""

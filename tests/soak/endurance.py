@@ -1,0 +1,133 @@
+"""Much for a long time, while policies are swapped each second: nothing grows, and nothing is said."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import ray
+from benchmarks.deployed import Deployed, deployed
+
+from actors.parts import wait_for
+from dsms.clock import stopwatch
+from soak import processes
+from soak.plan import CAPACITY, table
+from soak.producers import WAIT, producing
+
+LOAD = 0.8
+POLICIES = ("fifo", "chain", "rr", "fas-mcq", "mtiq", "greedy", "qos-chain", "adaptive")
+WARM_UP = 0.25  # of the time, or a minute: until everybody has the buffers that are needed
+LONGEST = 60.0
+EVERY = 1.0  # seconds
+SPARE = 3  # open files more or less: connections that Ray makes and lets go when it likes
+GROWTH = 0.03  # of the memory there is, over the run: a trend below this is noise
+# What Ray itself says in the logs of its workers.
+USUAL = re.compile(
+    r"^:(actor_name|job_id|task_name)|^\s*$|^\[.*(core_worker|task_receiver|actor_|gcs|grpc|server_call)"
+)
+
+
+@dataclass
+class Report:
+    """What came of it."""
+
+    seconds: float
+    swaps: int = 0
+    slowest: float = 0.0  # of them, in seconds
+    missing: int = 0
+    doubled: int = 0
+    rows: int = 0
+    memory: list[tuple[float, int]] = field(default_factory=list)  # of all processes, after the warm-up
+    files: list[int] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)  # in logs, that nobody expects
+    faults: list[str] = field(default_factory=list)
+
+    def slope(self) -> tuple[float, float]:
+        """Bytes a second, and its standard error."""
+        at, held = (np.array(column, dtype=float) for column in zip(*self.memory, strict=True))
+        (slope, _), covariance = np.polyfit(at, held, 1, cov=True)
+        return float(slope), float(np.sqrt(covariance[0, 0]))
+
+    def __str__(self) -> str:
+        mb, (slope, error) = 1024**2, self.slope()
+        held = [held for _, held in self.memory]
+        return (
+            f"soak: {self.rows:,} rows at {LOAD:.0%} load for {self.seconds:.0f} s, {self.swaps} swaps, "
+            f"the slowest {1000 * self.slowest:.0f} ms; lost: {self.missing}, doubled: {self.doubled}\n"
+            f"memory of all processes: {held[0] / mb:,.1f} MB after the warm-up, {held[-1] / mb:,.1f} MB at the end, "
+            f"slope {slope / 1024:+.2f} ± {2 * error / 1024:.2f} kB a second\n"
+            f"open files: {self.files[0]} after the warm-up, {self.files[-1]} at the end, "
+            f"{min(self.files)} to {max(self.files)} between\n"
+            f"unexpected lines in logs: {len(self.said)}"
+        )
+
+
+class Swapper(threading.Thread):
+    """Swaps the policy each second, and looks at what processes take, until it is closed."""
+
+    def __init__(self, system: Deployed, report: Report, warm: float) -> None:
+        super().__init__(daemon=True)
+        self._system, self._report, self._warm = system, report, warm
+        self._closing = threading.Event()
+
+    def run(self) -> None:
+        begun, report = stopwatch(), self._report
+        for policy in itertools.cycle(POLICIES):
+            if self._closing.wait(EVERY):
+                return
+            asked = stopwatch()
+            self._system.swap(policy)
+            report.slowest = max(report.slowest, stopwatch() - asked)
+            report.swaps += 1
+            if asked - begun > self._warm:
+                found = processes.taken()
+                report.memory.append((asked - begun, processes.memory(found)))
+                report.files.append(processes.files(found))
+
+    def close(self) -> None:
+        self._closing.set()
+        self.join()
+
+
+def endured(seconds: float) -> Report:
+    """Run it; Ray is there."""
+    report, logs = Report(seconds), Path(ray._private.worker.global_worker.node.get_logs_dir_path())
+    live = {"clock": "paced", "actors": 2}
+    before = {file: file.stat().st_size for file in logs.glob("worker-*")}
+    with deployed(table(), "soak", **live) as system, producing(system.address) as clients:
+        swapper = Swapper(system, report, min(LONGEST, WARM_UP * seconds))
+        swapper.start()
+        report.rows = clients.push(LOAD * CAPACITY, seconds)
+        swapper.close()
+        assert clients.seen.wait(clients.pushed), f"{clients.seen.total} of {clients.pushed} rows came within {WAIT} s"
+        wait_for(lambda: not system.domain()["held"], WAIT)
+        report.missing, report.doubled = clients.seen.wrong(clients.pushed)
+        report.said = list(unexpected(logs, before))
+    judge(report)
+    return report
+
+
+def unexpected(logs: Path, before: dict[Path, int]) -> Iterator[str]:
+    """Lines that the workers of this run have written and that are none of Ray's own."""
+    for file in sorted(logs.glob("worker-*")):
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            lines.seek(before.get(file, 0))
+            yield from (line.rstrip() for line in lines if not USUAL.search(line))
+
+
+def judge(report: Report) -> None:
+    """Say what is not as it should be."""
+    slope, error = report.slope()
+    grown = slope * report.seconds / report.memory[0][1]
+    wrong = {
+        "rows are lost or doubled": report.missing or report.doubled,
+        f"memory grows by {grown:.1%} over the run": slope > 2 * error and grown > GROWTH,
+        f"open files: {report.files[0]} became {report.files[-1]}": report.files[-1] - report.files[0] > SPARE,
+        f"said: {report.said[:5]}": report.said,
+    }
+    report.faults = [what for what, is_so in wrong.items() if is_so]
