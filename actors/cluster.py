@@ -34,6 +34,8 @@ def connect(address: str | None, timeout: float = 10.0) -> None:
     if ray.is_initialized():
         return
     _hush()
+    if token := os.environ.get("DSMS_RAY_TOKEN"):
+        _show(token)
     place = recorded() if address in (None, "auto") else str(address)
     _listens(place, timeout)
     failure: list[BaseException] = []
@@ -103,14 +105,19 @@ def recorded() -> str:
     run = run_folder() / "head"
     with suppress(OSError):
         address = (run / "address").read_text(encoding="utf-8").strip()
-        os.environ.setdefault("RAY_AUTH_TOKEN_PATH", (run / "token").read_text(encoding="utf-8").strip())
-        os.environ.setdefault("RAY_AUTH_MODE", "token")
-        core: Any = ray._raylet
-        core.Config.initialize("")  # Ray has read the environment when it was imported
+        _show((run / "token").read_text(encoding="utf-8").strip())
         return address
     with suppress(OSError):
         return RECORD.read_text(encoding="utf-8").strip()
     raise DsmsError(f"no Ray cluster: RAY_ADDRESS is not set, and none is recorded in {run}; {START}")
+
+
+def _show(token: str) -> None:
+    """Identify ourselves by the token in this file, unless Ray is told otherwise."""
+    os.environ.setdefault("RAY_AUTH_TOKEN_PATH", token)
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    core: Any = ray._raylet
+    core.Config.initialize("")  # Ray has read the environment when it was imported
 
 
 def run_folder() -> Path:

@@ -201,6 +201,11 @@ def test_queries_are_listed_added_and_removed(call, live, tmp_path):
         (("up", str(LIVE), "--token-file", "no.txt"), "--token-file no.txt: cannot be read"),
         (("up", str(LIVE), "--token-file", "empty.txt"), "--token-file empty.txt: it is empty"),
         (("up", str(LIVE), "--token-file", "open.txt"), "others may read it (mode 0644)"),
+        (("up", str(LIVE), "--certificate", "c.pem"), "a certificate without a key"),
+        (("up", str(LIVE), "--key", "k.pem"), "a key without a certificate"),
+        (("up", str(LIVE), "--certificate", "c.pem", "--key", "no.pem"), "no.pem: cannot be read"),
+        (("up", str(LIVE), "--certificate", "c.pem", "--key", "open.txt"), "others may read it (mode 0644)"),
+        (("up", str(LIVE), "--certificate", "open.txt", "--key", "empty.txt"), "cannot be used"),
     ],
 )
 def test_a_wrong_call_is_told_before_anything_is_asked(words, said, call, live, tmp_path, monkeypatch):

@@ -23,7 +23,8 @@ from actors.console.server import served
 from actors.outlet import Outlet
 from dsms.certificate import Certificate, trusting
 from dsms.client.secured import Secured
-from dsms.errors import DsmsError
+from dsms.errors import DsmsError, PlanError
+from dsms.live.setup import Setup
 from dsms.live.terms import Terms
 from dsms.schema import Schema
 from dsms.tokens import Tokens
@@ -110,6 +111,29 @@ def test_files_that_cannot_be_used_are_named(chain: str, key: str, said: str, tm
         used()
     with pytest.raises(DsmsError, match="no certificates can be read from it"):
         trusting(str(tmp_path / "none.pem"))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("connections", 0, "0 is not a whole number from 1"),
+        ("frame", 1000, "1000 is not a whole number from 65536"),
+        ("frame", 2**31, f"at most {2**31 - 8}"),
+        ("hello", 0, "hello"),
+        ("certificate", 5, "5 is not a text"),
+    ],
+)
+def test_terms_that_make_no_sense_are_refused(key: str, value: Any, said: str) -> None:
+    with pytest.raises(PlanError, match=said):
+        Setup.read({key: value})
+
+
+def test_terms_are_those_of_the_plan_with_files_beside_it(tmp_path: Path) -> None:
+    live = {"certificate": "c.pem", "key": "k.pem", "connections": 7, "frame": 65_536, "hello": 2}
+    assert Terms.of(Setup.read(live), None, tmp_path) == Terms(
+        None, Certificate(str(tmp_path / "c.pem"), str(tmp_path / "k.pem")), 7, 65_536, 2
+    )
+    assert Terms.of(Setup(), None, tmp_path) == Terms()
 
 
 @pytest.fixture

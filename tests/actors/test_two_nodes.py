@@ -152,6 +152,9 @@ def test_a_plan_on_two_nodes_gives_what_it_gives_inline_and_nothing_is_left(node
         [sys.executable, "-c", refused], RAY_AUTH_MODE="token", RAY_AUTH_TOKEN_PATH=str(tmp_path / "wrong")
     )
     assert f"does not accept the token in {tmp_path / 'wrong'}" in said
+    address = f"127.0.0.1:{port}"  # of a head that is not written down: then DSMS_RAY_TOKEN says where the token is
+    known = f"from actors import cluster\ncluster.connect({address!r})\nprint(cluster.deployments())"
+    assert nodes.said([sys.executable, "-c", known], DSMS_RUN=str(tmp_path / "elsewhere")) == "[]\n"
     before = living(nodes.run)
     assert nodes("stop", timeout=30).startswith("ended: head worker")
     assert [pid for pid in started | before if session_of(pid) is not None] == []
