@@ -148,7 +148,8 @@ class Domain:
 
     def metrics(self) -> Samples:
         """All that is measured of it, as plain data."""
-        told = self.ask(lambda: self._metrics.samples(self.watch, self.engine)).result()
+        works = self.state != "failed"  # else perhaps because a process is gone, which cannot be asked
+        told = self.ask(lambda: self._metrics.samples(self.watch, self.engine, works)).result()
         return told | self._metrics.standing(self.state, None if self._recorder is None else self._recorder.status())
 
     def why(self, count: int) -> list[dict[str, Any]]:

@@ -28,12 +28,14 @@ class Metrics:
         self._state: Mapping[str, float] = {}
         self._looked = -math.inf
 
-    def samples(self, watch: Watch, engine: Engine) -> Samples:
-        """All of a domain's but what becomes of it from outside."""
+    def samples(self, watch: Watch, engine: Engine, works: bool = True) -> Samples:
+        """All of a domain's but what becomes of it from outside; of one that does not work any more, what is known."""
         status, found = watch.status(engine), Samples()
         self._whole(found, watch, status)
         self._decisions(found, watch, engine, status)
         self._queries(found, watch, status)
+        if works:
+            self._look(engine)
         self._operators(found, watch, engine, status)
         for stream in status["streams"]:
             self._add(found, "dsms_stream_rows_total", stream["rows"], stream["name"])
@@ -93,13 +95,12 @@ class Metrics:
 
     def _operators(self, found: Samples, watch: Watch, engine: Engine, status: Mapping[str, Any]) -> None:
         times, aside = watch.times, engine.runner.left_aside
-        state = self._states(engine)
         for station, told in zip(engine.plan.stations, status["stations"], strict=True):
             name, account = station.name, times.accounts[station.name]
             values: dict[str, Value | None] = {
                 "dsms_queue_tuples": told["queue"],
                 "dsms_queue_bytes": times.queue_bytes(station.index),
-                "dsms_state_bytes": state.get(name, 0.0),
+                "dsms_state_bytes": self._state.get(name, 0.0),
                 "dsms_operator_running_seconds_total": account.running,
                 "dsms_operator_runnable_seconds_total": max(0.0, account.spent[RUNNABLE]),
                 "dsms_operator_blocked_seconds_total": max(0.0, account.spent[BLOCKED]),
@@ -118,8 +119,7 @@ class Metrics:
             kind = type(station.operator).__name__.lower()
             self._add(found, "dsms_operator_info", 1.0, name, station.query.name, kind, "")
 
-    def _states(self, engine: Engine) -> Mapping[str, float]:
-        """Bytes that operators keep, looked at now and then."""
+    def _look(self, engine: Engine) -> None:
+        """Ask, now and then, for the bytes that operators keep."""
         if stopwatch() - self._looked > STATE:
             self._state, self._looked = engine.runner.state_bytes(), stopwatch()
-        return self._state
