@@ -13,8 +13,8 @@ help:  ## list the targets
 demo: $(VENV)/live  ## start a small Ray, push a bursty load, let one policy after the other decide, compare them
 	@$(BIN)/dsms demo
 
-demo-metrics: $(VENV)/live  ## the same with a Prometheus beside it at port 9090, with our rules (Debian's prometheus)
-	@deploy/prometheus --interval 1s -- $(BIN)/dsms demo --metrics 9471
+demo-metrics: $(VENV)/live  ## the same with a Prometheus beside it at port 9090 (PORT=9090), with our rules (Debian's prometheus)
+	@deploy/prometheus --interval 1s $(if $(PORT),--port $(PORT)) -- $(BIN)/dsms demo --metrics 9471
 
 compare: $(VENV)/core  ## run a bursty plan in virtual time under a dozen policies and compare them
 	@$(BIN)/dsms sim tests/plans/bursts.toml --policy fifo --policy rr --policy rr-query --policy greedy --policy mtiq --policy chain --policy partition-latency --policy rb-mcq --policy fas-mcq --policy fas-gamma --policy qos-chain --policy adaptive

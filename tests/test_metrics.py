@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import EXACT, POLICIES, plan_tables, policy, suits
-from test_domain import EVEN, JOIN, Results, asked, batch, domain_of, settled
+from test_domain import BROKEN, EVEN, JOIN, Results, asked, batch, domain_of, settled
 from test_watch import Hand, table, watched
 
 import dsms
 from dsms.batch import Batch
 from dsms.engine import Engine
+from dsms.errors import OperatorError
 from dsms.live.metrics import Metrics, Samples
 from dsms.live.times import BLOCKED, IDLE, RUNNABLE
 from dsms.live.watch import Watch
@@ -167,6 +168,23 @@ def test_a_paused_domain_says_what_waits_for_whom_in_tuples_and_in_bytes() -> No
         assert of(found, "dsms_memory_bytes") == {(): 150 * 8}
         [[_, bound]], [[_, gap]] = (found[f"dsms_memory_{name}_tuples"] for name in ("bound", "gap"))
         assert bound + gap == 150
+
+
+def test_a_domain_that_failed_with_one_of_its_processes_still_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What its operators keep cannot be asked for any more; all else is known."""
+
+    def gone() -> dict[str, float]:
+        raise OperatorError("a process is gone with the stations in it")
+
+    with domain_of(BROKEN, Results()) as domain:
+        monkeypatch.setattr(domain.engine.runner, "state_bytes", gone)
+        with pytest.raises(OperatorError):  # a part that cannot say how it stands is not up
+            domain.metrics()
+        domain.arrived([("s", batch(13))])
+        settled(domain)
+        found = domain.metrics()
+        assert of(found, "dsms_domain_failed") == {(): 1}
+        assert of(found, "dsms_stream_rows_total")["s"] == 1
 
 
 def test_counts_go_on_when_queries_come_and_go_and_so_do_the_bytes_of_what_waits() -> None:

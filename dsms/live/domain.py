@@ -161,7 +161,9 @@ class Domain:
         """All that is measured of it, as plain data; while a turn does not come back, only that it does not."""
 
         def samples() -> Samples:
-            return self._metrics.samples(self.watch, self.engine, self._entrance.state())
+            # One that has failed has perhaps done so because a process is gone, which cannot be asked.
+            state = {} if self.state == "failed" else self._entrance.state()
+            return self._metrics.samples(self.watch, self.engine, state)
 
         stalled = self.watchdog.stalled and not self._entrance.stuck
         told = {} if stalled else self.ask(samples).result()

@@ -1,4 +1,4 @@
-"""A run written down as it goes on: turns, arrivals, outputs, memory and phases, in parts."""
+"""A run written down as it goes on: turns, arrivals, outputs, memory with its bound, and phases, in parts."""
 
 from __future__ import annotations
 
