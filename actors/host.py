@@ -23,6 +23,8 @@ from dsms.operators.footprint import state_bytes
 from dsms.parcel import Parcel
 
 PATIENCE = 30.0  # seconds that goods may take to come after the grant that is about them
+GIVEN = 64  # calls with results that may be on their way to the outlet,
+SLOW = 1.0  # and the seconds that are waited for one of them where more are
 BULK = 1024 * 1024  # bytes of results that wait for others of their turn, so that one call takes them all
 Dues = Mapping[tuple[str, int], int]  # by queue: the batches that its producer has put out
 Contents = dict[tuple[str, int], list[tuple[float, float]]]  # by queue: the tuples and bytes of each batch
@@ -56,6 +58,7 @@ class Host:
         self.stands: dict[str, Stand] = {}
         self.working: tuple[str, int] | None = None  # the station at work, and the thread that it is in
         self._peers: Sequence[Any] = ()
+        self._given: list[Any] = []  # calls with results that may not have been answered
         self._board: Switchboard | None = None
         self._changed = threading.Condition()
         self._parcels: dict[str, Batch] = {}  # by key: come, and not yet named by a grant
@@ -177,6 +180,15 @@ class Host:
         onward = self._deliver(visiting.outputs, following, grant)
         return Turn(grant.did if onward is None else [], grant.seconds, onward)
 
+    def gave(self, call: Any) -> None:
+        """Results are on their way to the outlet: where too many are, work waits a while for it."""
+        if isinstance(call, ray.ObjectRef):
+            self._given.append(call)
+        if len(self._given) > GIVEN:
+            _, self._given = ray.wait(self._given, num_returns=len(self._given), timeout=0)
+        if len(self._given) > GIVEN:
+            ray.wait(self._given, num_returns=1, timeout=SLOW)
+
     def there(self) -> bool:
         """Whether it is."""
         return True
@@ -265,7 +277,7 @@ class Visiting:
     def hand_out(self) -> None:
         """Let results go that have waited for more."""
         if self._results and self._host.outlet is not None:
-            send(self._host.outlet.take, self._results)
+            self._host.gave(send(self._host.outlet.take, self._results))
         self._results, self._bytes = [], 0.0
 
     def _pass_on(self, stand: Stand, made: Batch, since: float) -> None:

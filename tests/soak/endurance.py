@@ -43,6 +43,7 @@ class Report:
     doubled: int = 0
     rows: int = 0
     memory: list[tuple[float, int]] = field(default_factory=list)  # of all processes, after the warm-up
+    parts: list[dict[str, int]] = field(default_factory=list)  # the same by process
     files: list[int] = field(default_factory=list)
     said: list[str] = field(default_factory=list)  # in logs, that nobody expects
     faults: list[str] = field(default_factory=list)
@@ -53,6 +54,10 @@ class Report:
         (slope, _), covariance = np.polyfit(at, held, 1, cov=True)
         return float(slope), float(np.sqrt(covariance[0, 0]))
 
+    def _grown(self) -> Iterator[str]:
+        for name, first in self.parts[0].items() if self.parts else ():
+            yield f"{name} {first / 1024**2:.1f} → {self.parts[-1].get(name, 0) / 1024**2:.1f} MB"
+
     def __str__(self) -> str:
         mb, (slope, error) = 1024**2, self.slope()
         held = [held for _, held in self.memory]
@@ -61,6 +66,7 @@ class Report:
             f"the slowest {1000 * self.slowest:.0f} ms; lost: {self.missing}, doubled: {self.doubled}\n"
             f"memory of all processes: {held[0] / mb:,.1f} MB after the warm-up, {held[-1] / mb:,.1f} MB at the end, "
             f"slope {slope / 1024:+.2f} ± {2 * error / 1024:.2f} kB a second\n"
+            f"by process: {', '.join(self._grown())}\n"
             f"open files: {self.files[0]} after the warm-up, {self.files[-1]} at the end, "
             f"{min(self.files)} to {max(self.files)} between\n"
             f"unexpected lines in logs: {len(self.said)}"
@@ -87,6 +93,7 @@ class Swapper(threading.Thread):
             if asked - begun > self._warm:
                 found = processes.taken()
                 report.memory.append((asked - begun, processes.memory(found)))
+                report.parts.append({one.name: one.memory for one in found.values()})
                 report.files.append(processes.files(found))
 
     def close(self) -> None:

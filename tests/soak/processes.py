@@ -8,19 +8,19 @@ from typing import NamedTuple
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-OURS = "ray::"  # what Ray calls processes with actors
+OURS = "ray::dsms:"  # what Ray calls processes with actors of a deployment
 
 
 class Taken(NamedTuple):
     """What one process takes."""
 
-    name: str
+    name: str  # of its part of the deployment
     memory: int  # bytes that are resident, without those that it shares with others
     files: int
 
 
 def taken() -> dict[int, Taken]:
-    """By process id, all processes with actors below this one."""
+    """By process id, all processes below this one that are part of a deployment."""
     parents = {int(each.name): _parent(each) for each in PROC.iterdir() if each.name.isdigit()}
     return {process: found for process in parents if _below(process, parents) and (found := _looked(process))}
 
@@ -57,6 +57,6 @@ def _looked(process: int) -> Taken | None:
         if not name.startswith(OURS):
             return None
         _, resident, shared, *_ = map(int, (folder / "statm").read_text().split())
-        return Taken(name, (resident - shared) * PAGE, len(list((folder / "fd").iterdir())))
+        return Taken(name.split(":")[4], (resident - shared) * PAGE, len(list((folder / "fd").iterdir())))
     except (FileNotFoundError, ProcessLookupError):  # it has just gone
         return None
