@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,11 +15,14 @@ import numpy as np
 from actors.calls import Calls
 from actors.lane import Done, Item, Lane
 from dsms.batch import NULLS, Batch
+from dsms.durable import Standing
 from dsms.errors import existing
 from dsms.live.routes import Routes, Target, Way
 from dsms.parcel import Parcel
 from dsms.progress import highest
 from dsms.schema import FARTHEST
+
+Origin = tuple[str, int]  # the producer, and its number for a frame
 
 
 class Intake:
@@ -41,6 +44,10 @@ class Intake:
         self._holding: set[str] = set()
         self._held: list[Callable[[], None]] = []
 
+    def producers(self) -> Mapping[str, Standing]:
+        """What is known of those who were here before this process was."""
+        return {}
+
     def serve(self, routes: Routes) -> None:
         """Send by these routes from now on, first what was held."""
         self.routes = routes
@@ -59,7 +66,7 @@ class Intake:
         self._holding.update(streams)
         await asyncio.gather(*(lane.settled() for lane in self._lanes.values()))
 
-    def take(self, stream: str, batch: Batch, done: Done) -> None:
+    def take(self, stream: str, batch: Batch, done: Done, origin: Origin | None = None) -> None:
         """Rows of a stream; without rows, a mark that is done when all before it is."""
         if stream in self._holding:
             self._held.append(partial(self.take, stream, batch, done))
@@ -70,20 +77,11 @@ class Intake:
         if not batch.rows:
             self._each(way, Item(stream, done))
             return
-        if stream in self._ended:
-            done(f"rows for {stream!r} after its end")
-            return
-        if way.timestamp is not None and (reason := unsound(batch, way.timestamp)) is not None:
-            done(f"rows for {stream!r}: {reason}")
+        if (reason := self._refusal(stream, way, batch)) is not None:
+            done(reason)
             return
         self.rows[stream] += batch.rows
-        due: float | None = None
-        if isinstance(batch.arrived, np.ndarray):
-            batch = replace(batch, arrived=batch.arrived - self.routes.epoch)
-            due = float(batch.each("arrived").mean())
-        self._count += 1
-        latest = None if way.timestamp is None else highest(batch, way.timestamp)
-        parcel = Parcel(f"{self._prefix}{self._count}", batch.rows, batch.memory(), latest, due)
+        parcel, batch = self._parcel(way, batch)
         self._each(way, Item(stream, done, parcel, batch))
 
     def advance(self, stream: str, upto: int, done: Done) -> None:
@@ -100,6 +98,24 @@ class Intake:
         elif (way := self._way(stream, done)) is not None:
             self._ended.add(stream)
             self._each(replace(way, targets=tuple(self._over())), Item(stream, done, ends=True))
+
+    def _refusal(self, stream: str, way: Way, batch: Batch) -> str | None:
+        """Why these rows are not taken, if so."""
+        if stream in self._ended:
+            return f"rows for {stream!r} after its end"
+        if way.timestamp is not None and (reason := unsound(batch, way.timestamp)) is not None:
+            return f"rows for {stream!r}: {reason}"
+        return None
+
+    def _parcel(self, way: Way, batch: Batch) -> tuple[Parcel, Batch]:
+        """Rows as they go to hosts, and what the scheduler is told of them."""
+        due: float | None = None
+        if isinstance(batch.arrived, np.ndarray):
+            batch = replace(batch, arrived=batch.arrived - self.routes.epoch)
+            due = float(batch.each("arrived").mean())
+        self._count += 1
+        latest = None if way.timestamp is None else highest(batch, way.timestamp)
+        return Parcel(f"{self._prefix}{self._count}", batch.rows, batch.memory(), latest, due), batch
 
     def _over(self) -> list[Target]:
         """Those all of whose streams have ended and who have not been told so; they are taken to be told now."""

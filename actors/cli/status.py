@@ -30,7 +30,7 @@ def run(given: argparse.Namespace) -> int:
     print(f"{status['name']}: up {grids.uptime(status)}, dsms {status['version']}")
     if status.get("metrics"):
         print(f"metrics at {status['metrics']}")
-    for said in (*grids.failures(status), *grids.recorded(status)):
+    for said in (*grids.failures(status), *grids.recorded(status), *grids.durable(status)):
         print(said)
     parts = (grids.domains(found), grids.queries(found), grids.stations(found), grids.gateways(status["gateways"]))
     for grid in parts:
