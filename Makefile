@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests share what they set up
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-metrics compare test quick fuzz soak lint types bench pictures dashboards grafana-check constraints clean
+.PHONY: help demo demo-metrics compare test quick fuzz chaos soak lint types bench pictures dashboards grafana-check constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-13s", $$1, $$2; $$1=$$2=""; print}'
@@ -29,6 +29,9 @@ fuzz: $(VENV)/fuzz  ## the property tests on many more plans (EXAMPLES=200), and
 	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py tests/test_cuts.py tests/test_hostile_queries.py -o timeout=0
 	DSMS_FRAMES=$(or $(FRAMES),1000000) $(BIN)/python -m pytest tests/test_hostile_frames.py -n auto -o timeout=0
 	cd tests && ../$(BIN)/python -m fuzzing.by_coverage frames 500000 && ../$(BIN)/python -m fuzzing.by_coverage queries 30000
+
+chaos: $(VENV)/all  ## kill processes of durable deployments at random and compare all results with DuckDB's (KILLS=200)
+	cd tests && ../$(BIN)/python -m chaos $(or $(KILLS),200) $(or $(SEED),0)
 
 lint: $(VENV)/all  ## ruff
 	$(BIN)/ruff check .

@@ -166,7 +166,7 @@ class Connection(asyncio.Protocol):
         def done(reason: str | None) -> None:
             desk.settled(producer, sequence, reason)
 
-        desk.intake.take(message.stream, message.batch, done)
+        desk.intake.take(message.stream, message.batch, done, (producer.name, sequence))
 
     def _unread(self, error: WireError) -> None:
         """A frame that cannot be read: whose number is known is refused under it, whoever asks for it later."""

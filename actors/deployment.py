@@ -14,7 +14,7 @@ import ray
 
 from actors.cluster import PREFIX, deployment
 from actors.edition import edition
-from actors.launch import Tell, Wanted, check_ports, here, launched, places_for
+from actors.launch import Tell, Wanted, check_durable, check_ports, here, launched, places_for
 from actors.messages import CONTROL, myself, send
 from actors.parts import Crew, Parts, named, settled, sweep, wait_for
 from dsms.clock import epoch, stopwatch
@@ -46,7 +46,7 @@ class Deployment:
         self._metrics: str | None = None  # where they are served
         self._since: float | None = epoch()  # None: it is going down
         self._edition = edition()
-        self._changing = threading.Lock()  # one change at a time; questions are answered meanwhile
+        self._changing = threading.RLock()  # one change at a time; questions are answered meanwhile
 
     def begin(self, queries: Mapping[str, list[str]]) -> list[tuple[str, int]]:
         """Bring all queries, by domain, to work and open the doors; answers where those are."""
@@ -54,8 +54,9 @@ class Deployment:
             self._epoch = epoch()  # what took time until now is none of the plan's
             self._where = {query: domain for domain, names in queries.items() for query in names}
             outlet = self._parts.outlet
-            self._settled(outlet.open, {q.name: _told(q) for q in self._roster.plan.queries}, self._folder)
-            opening = [send(c.scheduler.open, list(c.hosts), outlet, self._epoch) for c in self._parts.crews.values()]
+            self._settled(outlet.open, {q.name: announced(q) for q in self._roster.plan.queries}, self._folder)
+            crews = self._parts.crews.values()
+            opening = [send(c.scheduler.open, list(c.hosts), outlet, self._epoch, c.life) for c in crews]
             settled(opening, "opening the domains", OPENING)
             for place, gateway in enumerate(self._parts.gateways):
                 port = self._setup.port + place if self._setup.port else 0
@@ -105,6 +106,10 @@ class Deployment:
             for decision in self._control(crew.scheduler.why, count)
         ]
 
+    def checkpoint(self) -> dict[str, Any]:
+        """Save everything now; only one that is durable can."""
+        raise DsmsError(f"deployment {self._name!r} is not durable: `dsms up --durable DIR` starts one that is")
+
     def pause(self, domain: str | None = None) -> None:
         """Give no turns; rows still come in."""
         self._each(domain, "pause")
@@ -119,7 +124,7 @@ class Deployment:
             after = self._roster.adding(table, Path(folder), file)
             fresh = [query for query in after.plan.queries if query.name not in self._where]
             crew = self._parts.crews[self._place(after, [query.name for query in fresh])]
-            self._settled(self._parts.outlet.open, {query.name: _told(query) for query in fresh}, folder)
+            self._settled(self._parts.outlet.open, {query.name: announced(query) for query in fresh}, folder)
             with self._holding([query.name for query in fresh], after):
                 try:
                     names: list[str] = self._control(crew.scheduler.add, table, folder, file)
@@ -140,7 +145,7 @@ class Deployment:
                 self._roster = after
                 del self._where[query]
             self._come({query: number})
-            self._settled(self._parts.outlet.shut, query)
+            self._finish(query, number)
 
     def readmit(self, query: str) -> list[str]:
         """Let a query out of quarantine, and all that rest for the same reason; answers which."""
@@ -177,6 +182,10 @@ class Deployment:
         if (me := myself()) is not None:
             sweep(self._name, spare=[f"{PREFIX}{self._name}"])
             threading.Timer(FAREWELL, lambda: ray.kill(me)).start()
+
+    def _finish(self, query: str, number: int) -> None:
+        """All results of a query that has gone, up to this number, have come."""
+        self._settled(self._parts.outlet.shut, query)
 
     def _come(self, numbers: Mapping[str, int]) -> None:
         """Wait until all results that hosts have sent are with the outlet."""
@@ -221,7 +230,7 @@ class Deployment:
             if stream.schema is not None  # rows are checked where they come in: by that of which nothing is known none
         }
         queries = {query.name: query.node.schema for query in plan.queries if query.node is not None}
-        routes = Routes(streams, queries, self._epoch)
+        routes = Routes(streams, queries, self._epoch, tuple(crew.scheduler for crew in self._parts.crews.values()))
         settled([send(gateway.serve, routes) for gateway in self._parts.gateways], "telling the gateways the ways")
 
     def _each(self, domain: str | None, method: str) -> None:
@@ -281,7 +290,7 @@ def _closed(parts: Sequence[Any]) -> list[Any]:
     return answers
 
 
-def _told(query: Query) -> tuple[Any, Any, bool]:
+def announced(query: Query) -> tuple[Any, Any, bool]:
     """What the outlet has to know of a query: its sink, its columns if they are known, whether rows only come."""
     return query.sink, None if query.node is None else query.node.schema, appends(query)
 
@@ -310,29 +319,44 @@ def up(
     replace: bool = False,
     tokens: Tokens | None = None,
     progress: Tell = lambda _: None,
+    resume: bool = False,
 ) -> Any:
-    """Deploy a plan on the cluster that this process is part of; answers the handle of its Deployment."""
+    """Deploy a plan on the cluster that this process is part of; answers the handle of its Deployment.
+
+    With `resume` it goes on from the last checkpoint in the folder that the setup names.
+    """
     if not NAME.fullmatch(name):
         raise DsmsError(f"{name!r} cannot be the name of a deployment: letters, digits, _ and - are wanted")
     setup = setup or Setup.read(table.get("live", {}))
     plan = Roster(table, Path(folder), file).plan  # what is wrong with it is found before anything is started
+    check_durable(setup, plan, folder, resume)
     places_for(setup.domains, instead=name)  # before anything is ended for it
     _make_room(name, replace, progress)
     check_ports(setup)
     queries = divided(plan, setup.domains)
     working = [sum(station.query.name in names for station in plan.stations) for names in queries]
     hosts = [max(1, min(setup.actors, count)) for count in working]
-    wanted = Wanted(name, table, folder, file, setup, queries, hosts, tokens)
+    wanted = Wanted(name, table, folder, file, setup, queries, hosts, tokens, resumed=resume)
     try:
         parts = launched(wanted, progress)
-        handle = here(DeploymentActor, name).remote(name, table, folder, file, setup, parts)
-        begun = handle.begin.remote({str(domain): names for domain, names in enumerate(queries)})
-        settled(begun, f"deployment {name!r}", OPENING)
+        handle = _steered(wanted, parts)
+        begin = {str(domain): names for domain, names in enumerate(queries)}, *((True,) if resume else ())
+        settled(handle.begin.remote(*begin), f"deployment {name!r}", OPENING)
     except BaseException:  # a Ctrl-C too leaves nothing half-started behind
         if swept := sweep(name):
             progress(f"{len(swept)} that were started have been ended")
         raise
     return handle
+
+
+def _steered(wanted: Wanted, parts: Parts) -> Any:
+    """The actor that steers these parts; one that rebuilds them is itself started again, should it die."""
+    given = wanted.name, wanted.table, wanted.folder, wanted.file
+    if not wanted.durable:
+        return here(DeploymentActor, wanted.name).remote(*given, wanted.setup, parts)
+    from actors.durable_deployment import DurableDeploymentActor
+
+    return here(DurableDeploymentActor, wanted.name, restarts=-1).remote(*given, wanted, parts)
 
 
 def _make_room(name: str, replace: bool, progress: Tell) -> None:

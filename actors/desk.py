@@ -24,9 +24,17 @@ NAMES = 256  # whose columns are told in one frame
 class Desk:
     """Belongs to the thread of a gateway's loop: nothing here waits, and nothing is locked."""
 
-    def __init__(self, name: str, calls: Calls, outlet: Any, connections: int = Terms.connections) -> None:
+    def __init__(
+        self,
+        name: str,
+        calls: Calls,
+        outlet: Any,
+        connections: int = Terms.connections,
+        intake: Intake | None = None,
+    ) -> None:
         self._most = connections
-        self.intake = Intake(name, calls, self._read_on)
+        self.intake = intake or Intake(name, calls)
+        self.intake.roomy = self._read_on
         self.subscribers = Subscribers(name, calls, outlet, self._tell)
         self.connections: set[Connection] = set()
         self.bytes = self.rejected = 0
@@ -35,6 +43,8 @@ class Desk:
         self._readers: set[Connection] = set()  # who may not push: what they are called is of no matter
         self._producers: dict[str, Producer] = {}
         self._current: dict[str, Connection] = {}  # by producer
+        for producer, known in self.intake.producers().items():
+            self._known(producer).recall(known.taken, known.refused)
 
     def serve(self, routes: Routes) -> None:
         """Rows go by these routes; clients are told of all streams and queries."""

@@ -58,6 +58,11 @@ class Exporter:
             raise DsmsError(f"metrics cannot be served at {host}:{port}: {error.strerror or error}") from None
         return host, int(self._server.server_port)
 
+    def follow(self, sources: Sequence[Source]) -> None:
+        """Ask these from now on: some have taken the place of others."""
+        with self._asking:
+            self._sources = tuple(sources)
+
     def samples(self) -> Samples:
         """Those of all parts, at most half a second old; of a part that does not answer in time there are none."""
         with self._asking:

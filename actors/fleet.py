@@ -20,11 +20,11 @@ GLANCE = 5.0  # seconds that a host has to say what it is at
 class Fleet:
     """Station hosts by their places: actors with lines to them, or plain objects that are called."""
 
-    def __init__(self, hosts: Sequence[Any], outlet: Any = None, lines: bool | None = None) -> None:
+    def __init__(self, hosts: Sequence[Any], outlet: Any = None, lines: bool | None = None, life: int = 0) -> None:
         self.hosts = list(hosts)
         by_line = any(is_remote(host.grant) for host in hosts) if lines is None else lines
         addresses = self.each(lambda _, host: send(host.line)) if by_line else []
-        self.each(lambda place, host: send(host.join, place, self.hosts, outlet, addresses))
+        self.each(lambda place, host: send(host.join, place, self.hosts, outlet, addresses, life))
         self._lines = Lines(addresses) if by_line else None
 
     @classmethod

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Coroutine, Iterable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import ray
@@ -12,6 +13,7 @@ import ray
 from actors.calls import Calls
 from actors.connection import Connection
 from actors.desk import Desk
+from actors.durable_intake import DurableIntake
 from actors.messages import ARRIVALS, CONTROL, GOODS, Result, is_remote, myself, send
 from dsms.errors import DsmsError
 from dsms.live.metrics import Samples
@@ -36,13 +38,16 @@ class Gateway:
 
     None of its methods is `async`: Ray would make it another kind of actor, which takes calls in any order.
 
-    `name` must differ among the gateways of a deployment; `outlet` is asked for results that clients want.
+    `name` must differ among the gateways of a deployment; `outlet` is asked for results that clients want; `durable` is
+    the folder of its log, if what comes is to be stored before it is acknowledged.
     """
 
-    def __init__(self, name: str, outlet: Any = None, terms: Terms | None = None) -> None:
+    def __init__(self, name: str, outlet: Any = None, terms: Terms | None = None, durable: str = "") -> None:
         self._name, self._outlet, self._terms = name, outlet, terms or Terms()
         self._calls = Calls()
-        self._desk = Desk(name, self._calls, outlet, self._terms.connections)
+        self._durable = DurableIntake(name, self._calls, Path(durable) / f"{name}.log") if durable else None
+        self._desk = Desk(name, self._calls, outlet, self._terms.connections, self._durable)
+        self._desk.subscribers.patient = bool(durable)
         self._address: tuple[str, int] | None = None
         self._servers: list[asyncio.Server] = []
         self._loop = asyncio.new_event_loop()
@@ -84,9 +89,28 @@ class Gateway:
         """Keep rows of these streams back until the next `serve`; answers when all that came before is admitted."""
         self._done(self._desk.intake.hold(list(streams)))
 
+    def halt(self) -> None:
+        """Bring nothing of the log to anybody until the next `serve`."""
+        if self._durable is not None:
+            self._done(self._durable.halt())
+
+    def forget(self, upto: int) -> None:
+        """Nobody can want the log up to this offset any more."""
+        if self._durable is not None:
+            self._durable.forget(upto)
+
+    def attach(self, outlet: Any) -> None:
+        """Another outlet is where results come from: it is asked for those that clients have not got yet."""
+        self._outlet = outlet
+        self._done(self._desk.subscribers.attach(outlet))
+
     def results(self, results: Iterable[Result]) -> None:
         """Results for subscribers; those of a query may come out of order, and go by their numbers."""
         self._loop.call_soon_threadsafe(self._give, results)
+
+    def there(self) -> bool:
+        """Whether it is."""
+        return True
 
     def status(self) -> dict[str, Any]:
         """Where it is, and what came and was refused so far."""
@@ -100,6 +124,7 @@ class Gateway:
                 "bytes": desk.bytes,
                 "rejected": desk.rejected,
                 "subscribers": len(desk.subscribers),
+                "log": None if self._durable is None else self._durable.positions(),
             }
 
         return self._done(status())
@@ -136,6 +161,8 @@ class Gateway:
             self._done(leave())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(CLOSING)
+            if self._durable is not None:
+                self._durable.close()
             self._calls.close()
 
     def _done(self, work: Coroutine[Any, Any, T]) -> T:

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 
 import ray
 
+from actors.frozen import Frozen, frozen
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
 from actors.line import Address, Switchboard
-from actors.messages import GOODS, LARGE, Result, actor, answered, pickled, send, unpickled
+from actors.messages import GOODS, KEPT, LARGE, Result, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch, Column
 from dsms.clock import cpu_time, stopwatch
 from dsms.errors import DsmsError
@@ -55,6 +56,7 @@ class Host:
     def __init__(self) -> None:
         self.place = 0
         self.outlet: Any = None
+        self.life = 0
         self.stands: dict[str, Stand] = {}
         self.working: tuple[str, int] | None = None  # the station at work, and the thread that it is in
         self._peers: Sequence[Any] = ()
@@ -63,6 +65,7 @@ class Host:
         self._changed = threading.Condition()
         self._parcels: dict[str, Batch] = {}  # by key: come, and not yet named by a grant
         self._outputs: dict[tuple[str, int, int], Output] = {}  # come, and not yet in their queue
+        self._kept = Frozen(b"", ())
 
     def line(self) -> Address:
         """Where it is called by its scheduler and other hosts."""
@@ -70,9 +73,14 @@ class Host:
             self._board = Switchboard(self.grant)
         return self._board.address
 
-    def join(self, place: int, peers: Sequence[Any], outlet: Any = None, lines: Sequence[Address] = ()) -> None:
-        """Who else there is: hosts by their place, who takes results, and where hosts are called."""
-        self.place, self._peers, self.outlet = place, peers, outlet
+    def join(
+        self, place: int, peers: Sequence[Any], outlet: Any = None, lines: Sequence[Address] = (), life: int = 0
+    ) -> None:
+        """Who else there is: hosts by their place, who takes results, and where hosts are called.
+
+        `life` is not 0 where a domain may be rebuilt: results say which life of it they are from.
+        """
+        self.place, self._peers, self.outlet, self.life = place, peers, outlet, life
         if self._board is not None:
             self._board.meet(lines)
 
@@ -142,6 +150,16 @@ class Host:
         station, thread = working
         frame = sys._current_frames().get(thread)
         return station, "" if frame is None else "".join(traceback.format_stack(frame))
+
+    def keep(self, arrivals: Sequence[Arrival], dues: Dues) -> Contents:
+        """Keep all stations' goods as they are between two turns, for `kept`; answers their contents."""
+        found = self.contents(arrivals, dues)
+        self._kept = frozen({name: stand.goods.handed_on() for name, stand in self.stands.items()})
+        return found
+
+    def kept(self) -> Frozen:
+        """The goods of all stations, by name, as they were when they were kept."""
+        return self._kept
 
     def state_bytes(self) -> dict[str, float]:
         """By station: the bytes that its operator keeps."""
@@ -277,7 +295,8 @@ class Visiting:
     def hand_out(self) -> None:
         """Let results go that have waited for more."""
         if self._results and self._host.outlet is not None:
-            self._host.gave(send(self._host.outlet.take, self._results))
+            life = (self._host.life,) if self._host.life else ()
+            self._host.gave(send(self._host.outlet.take, self._results, *life))
         self._results, self._bytes = [], 0.0
 
     def _pass_on(self, stand: Stand, made: Batch, since: float) -> None:
@@ -302,4 +321,4 @@ class Visiting:
             self.hand_out()
 
 
-HostActor = actor(Host, GOODS)
+HostActor = actor(Host, GOODS, KEPT)

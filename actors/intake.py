@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from actors.calls import Calls
 from actors.lane import Done, Item, Lane
 from dsms.batch import NULLS, Batch
+from dsms.durable import Standing
 from dsms.errors import existing
 from dsms.live.routes import Routes, Target, Way
 from dsms.parcel import Parcel
@@ -22,6 +23,7 @@ from dsms.progress import highest
 from dsms.schema import FARTHEST
 
 BYTES = 256 * 1024 * 1024  # that may be on their way to domains, whoever sent them
+Origin = tuple[str, int]  # the producer, and its number for a frame
 
 
 class Intake:
@@ -31,11 +33,12 @@ class Intake:
     reads have ended, its scheduler is told so. With several gateways, all ends must be said at one of them.
     """
 
-    def __init__(self, name: str, calls: Calls, roomy: Callable[[], None] = lambda: None, most: int = BYTES) -> None:
+    def __init__(self, name: str, calls: Calls, most: int = BYTES) -> None:
         self.routes = Routes()
         self.rows: Counter[str] = Counter()  # by stream
         self.full = False  # whether more is on its way than should be; `roomy` is called when that has passed
-        self._roomy, self._most = roomy, most
+        self.roomy: Callable[[], None] = lambda: None
+        self._most = most
         self._bytes = 0.0  # on their way
         self._calls = calls
         self._prefix = f"{name}.{secrets.token_hex(4)}."  # one that was here before may have had the same name
@@ -45,6 +48,10 @@ class Intake:
         self._told: set[Any] = set()  # the schedulers that know that all they read has ended
         self._holding: set[str] = set()
         self._held: list[Callable[[], None]] = []
+
+    def producers(self) -> Mapping[str, Standing]:
+        """What is known of those who were here before this process was."""
+        return {}
 
     def serve(self, routes: Routes) -> None:
         """Send by these routes from now on, first what was held."""
@@ -64,7 +71,7 @@ class Intake:
         self._holding.update(streams)
         await asyncio.gather(*(lane.settled() for lane in self._lanes.values()))
 
-    def take(self, stream: str, batch: Batch, done: Done) -> None:
+    def take(self, stream: str, batch: Batch, done: Done, origin: Origin | None = None) -> None:
         """Rows of a stream; without rows, a mark that is done when all before it is."""
         size = batch.memory()
         self._weigh(size)
@@ -73,7 +80,7 @@ class Intake:
             self._weigh(-size)
             done(reason)
 
-        self._take(stream, batch, arrived)
+        self._take(stream, batch, arrived, origin)
 
     def _weigh(self, size: float) -> None:
         """So many bytes more, or less, are on their way."""
@@ -82,11 +89,11 @@ class Intake:
             self.full = True
         elif self.full and self._bytes <= self._most / 2:
             self.full = False
-            self._roomy()
+            self.roomy()
 
-    def _take(self, stream: str, batch: Batch, done: Done) -> None:
+    def _take(self, stream: str, batch: Batch, done: Done, origin: Origin | None) -> None:
         if stream in self._holding:
-            self._held.append(partial(self._take, stream, batch, done))
+            self._held.append(partial(self._take, stream, batch, done, origin))
             return
         way = self._way(stream, done)
         if way is None:
@@ -94,20 +101,11 @@ class Intake:
         if not batch.rows:
             self._each(way, Item(stream, done))
             return
-        if stream in self._ended:
-            done(f"rows for {stream!r} after its end")
-            return
-        if way.timestamp is not None and (reason := unsound(batch, way.timestamp)) is not None:
-            done(f"rows for {stream!r}: {reason}")
+        if (reason := self._refusal(stream, way, batch)) is not None:
+            done(reason)
             return
         self.rows[stream] += batch.rows
-        due: float | None = None
-        if isinstance(batch.arrived, np.ndarray):
-            batch = replace(batch, arrived=batch.arrived - self.routes.epoch)
-            due = float(batch.each("arrived").mean())
-        self._count += 1
-        latest = None if way.timestamp is None else highest(batch, way.timestamp)
-        parcel = Parcel(f"{self._prefix}{self._count}", batch.rows, batch.memory(), latest, due)
+        parcel, batch = self._parcel(way, batch)
         self._each(way, Item(stream, done, parcel, batch))
 
     def advance(self, stream: str, upto: int, done: Done) -> None:
@@ -124,6 +122,24 @@ class Intake:
         elif (way := self._way(stream, done)) is not None:
             self._ended.add(stream)
             self._each(replace(way, targets=tuple(self._over())), Item(stream, done, ends=True))
+
+    def _refusal(self, stream: str, way: Way, batch: Batch) -> str | None:
+        """Why these rows are not taken, if so."""
+        if stream in self._ended:
+            return f"rows for {stream!r} after its end"
+        if way.timestamp is not None and (reason := unsound(batch, way.timestamp)) is not None:
+            return f"rows for {stream!r}: {reason}"
+        return None
+
+    def _parcel(self, way: Way, batch: Batch) -> tuple[Parcel, Batch]:
+        """Rows as they go to hosts, and what the scheduler is told of them."""
+        due: float | None = None
+        if isinstance(batch.arrived, np.ndarray):
+            batch = replace(batch, arrived=batch.arrived - self.routes.epoch)
+            due = float(batch.each("arrived").mean())
+        self._count += 1
+        latest = None if way.timestamp is None else highest(batch, way.timestamp)
+        return Parcel(f"{self._prefix}{self._count}", batch.rows, batch.memory(), latest, due), batch
 
     def _over(self) -> list[Target]:
         """Those all of whose streams have ended and who have not been told so; they are taken to be told now."""

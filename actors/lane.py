@@ -84,8 +84,8 @@ class Lane:
         try:
             calls = [*self._calls.put(goods), self._calls(self._scheduler.arrived, parcels, group=ARRIVALS)]
         except Exception as error:  # an actor that is gone, or rows that cannot be sent
-            return _said(error)
-        return await _answered(calls)
+            return said(error)
+        return await answered(calls)
 
     async def _told(self, items: list[Item]) -> str | None:
         """How far streams are, after all rows of this call: a promise about later rows may well be given later."""
@@ -95,22 +95,22 @@ class Lane:
                 far[item.stream] = max(item.upto, far.get(item.stream, item.upto))
         try:
             calls = [self._calls(self._scheduler.advance, *each, group=ARRIVALS) for each in far.items()]
-            reason = await _answered(calls)
+            reason = await answered(calls)
             if any(item.ends for item in items):
-                reason = await _answered([self._calls(self._scheduler.end, group=ARRIVALS)]) or reason
+                reason = await answered([self._calls(self._scheduler.end, group=ARRIVALS)]) or reason
         except Exception as error:
-            return _said(error)
+            return said(error)
         return reason
 
 
-async def _answered(calls: Iterable[Future[Any]]) -> str | None:
+async def answered(calls: Iterable[Future[Any]]) -> str | None:
     """Wait for all; why the first of them that failed did so."""
     answers = await asyncio.gather(*map(asyncio.wrap_future, calls), return_exceptions=True)
     failures = (answer for answer in answers if isinstance(answer, BaseException))
-    return next(map(_said, failures), None)
+    return next(map(said, failures), None)
 
 
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
     """What went wrong there; of other errors of Ray the last line, before which it puts where that was."""
     lines = str(getattr(error, "cause", None) or error).strip().splitlines()
     return lines[-1] if lines else type(error).__name__

@@ -14,6 +14,7 @@ from dsms.errors import OperatorError
 GOODS = "goods"  # of a host: batches come in while it works
 ARRIVALS = "arrivals"  # of a scheduler: rows are announced
 CONTROL = "control"  # of a scheduler: whoever steers it
+KEPT = "kept"  # of a host: what was kept for a checkpoint is fetched while it works
 
 LARGE = 100_000  # bytes from which what several read goes once through Ray's object store
 Result = tuple[str, int, Batch]  # of a query, the so-manieth, and its rows

@@ -40,6 +40,7 @@ class Course:
     sink: Sink | None = None
     rows: int = 0
     error: str | None = None  # why its file is no longer written
+    at: int = 0  # bytes of its file that are there already
 
 
 class Outlet:
@@ -49,11 +50,14 @@ class Outlet:
         self._courses: dict[str, Course] = {}
         self._gateways: defaultdict[str, dict[str, Any]] = defaultdict(dict)  # by query: those that want it, by name
         self._ended: dict[str, int] = {}  # queries that were shut: should they come again, their numbers go on
-        self._gone: list[str] = []  # gateways that did not answer; another thread finds out
+        self._gone: list[tuple[str, Any]] = []  # gateways that did not answer; another thread finds out
         self._calls = Calls()
 
-    def open(self, queries: Mapping[str, Told], folder: str) -> None:
-        """Results of these queries will come, besides those of others; files are relative to the folder."""
+    def open(self, queries: Mapping[str, Told], folder: str, at: Mapping[str, int] | None = None) -> None:
+        """Results of these queries will come, besides those of others; files are relative to the folder.
+
+        `at`: of files that are gone on with, how many bytes are there already.
+        """
         made: dict[str, Course] = {}
         try:
             for name, (target, schema, appends) in queries.items():
@@ -62,6 +66,7 @@ class Outlet:
                 target = None if target == STDOUT else target
                 order = InOrder(self._ended.get(name, 0))
                 made[name] = course = Course(target, schema, appends, Path(folder), order)
+                course.at = (at or {}).get(name, 0)
                 if target is not None and schema is not None:
                     course.sink = self._sink(name, course, schema)
         except DsmsError:
@@ -74,19 +79,8 @@ class Outlet:
     def take(self, results: Iterable[Result]) -> None:
         """Results of queries; those of one that was shut meanwhile are not wanted any more."""
         while self._gone:
-            self._forget(self._gone.pop())
-        wanted: dict[str, tuple[Any, list[Result]]] = {}  # by gateway
-        for query, number, batch in results:
-            if (course := self._courses.get(query)) is None:
-                continue
-            for place, found in course.order.take(number, batch):
-                course.rows += found.rows
-                self._write(query, course, found)
-                for name, gateway in self._gateways[query].items():
-                    wanted.setdefault(name, (gateway, []))[1].append((query, place, found))
-        for name, (gateway, part) in wanted.items():
-            call = self._calls(gateway.results, part, group="results")
-            call.add_done_callback(partial(self._sent, name))
+            self._forget(*self._gone.pop())
+        self._give(results)
 
     def subscribe(self, query: str, gateway: Any, name: str, after: int | None = None) -> tuple[int, list[Any]]:
         """Send a query's results to a gateway from now on.
@@ -145,6 +139,21 @@ class Outlet:
             self.shut(query)
         self._calls.close()
 
+    def _give(self, results: Iterable[Result]) -> None:
+        """Put results out: into files, and to the gateways that want them."""
+        wanted: dict[str, tuple[Any, list[Result]]] = {}  # by gateway
+        for query, number, batch in results:
+            if (course := self._courses.get(query)) is None:
+                continue
+            for place, found in course.order.take(number, batch):
+                course.rows += found.rows
+                self._write(query, course, found)
+                for name, gateway in self._gateways[query].items():
+                    wanted.setdefault(name, (gateway, []))[1].append((query, place, found))
+        for name, (gateway, part) in wanted.items():
+            call = self._calls(gateway.results, part, group="results")
+            call.add_done_callback(partial(self._sent, name, gateway))
+
     def _write(self, query: str, course: Course, batch: Batch) -> None:
         """Into the file; if that fails the results still go to subscribers, and the status says why."""
         if course.target is None or course.error is not None:
@@ -161,15 +170,16 @@ class Outlet:
 
     def _sink(self, query: str, course: Course, schema: Schema) -> Sink:
         try:
-            return sink_from(course.target, schema, course.appends, course.folder, live=True)
+            return sink_from(course.target, schema, course.appends, course.folder, live=True, at=course.at)
         except PlanError as error:
             raise error.within(f"queries.{query}.sink") from None
 
-    def _sent(self, name: str, done: Future[Any]) -> None:
+    def _sent(self, name: str, gateway: Any, done: Future[Any]) -> None:
         if not done.cancelled() and done.exception() is not None:
-            self._gone.append(name)
+            self._gone.append((name, gateway))
 
-    def _forget(self, name: str) -> None:
-        """A gateway is gone."""
+    def _forget(self, name: str, gone: Any) -> None:
+        """A gateway is gone; another may have come in its place."""
         for gateways in self._gateways.values():
-            gateways.pop(name, None)
+            if gateways.get(name) == gone:
+                del gateways[name]

@@ -28,6 +28,7 @@ class Crew:
     name: str
     scheduler: Any
     hosts: tuple[Any, ...]
+    life: int = 0  # where domains are rebuilt: no two have the same
 
 
 @dataclass(frozen=True)

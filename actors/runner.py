@@ -139,6 +139,12 @@ class ActorRunner(BatchRunner):
             found.update(unpickled(answered(send(host.extracted, names, arrivals, self._dues()))))
         return found
 
+    def keep(self) -> None:
+        """Have all hosts keep their goods as they are now; between two turns."""
+        dues = self._dues()
+        told = self.fleet.each(lambda place, host: send(host.keep, self._arrivals.pop(place, []), dues))
+        self._contents = dict(enumerate(told))
+
     def let_go(self, stations: Iterable[str]) -> None:
         for place, names in self._by_place(stations):
             answered(send(self.fleet.hosts[place].shut, names, self._arrivals.pop(place, []), self._dues()))

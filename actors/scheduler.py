@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import ray
 
@@ -34,6 +34,9 @@ log = logging.getLogger("dsms")
 class Scheduler:
     """One domain's engine behind messages, and nothing else."""
 
+    kind: ClassVar[type[Domain]] = Domain
+    fresh = True  # False: it goes on with what was put aside before
+
     def __init__(
         self,
         name: str,
@@ -53,17 +56,18 @@ class Scheduler:
         self._domain: Domain | None = None
         self._open = ExitStack()
 
-    def open(self, hosts: Sequence[Any], outlet: Any = None, epoch: float | None = None) -> None:
+    def open(self, hosts: Sequence[Any], outlet: Any = None, epoch: float | None = None, life: int = 0) -> None:
         """Bring the stations to their hosts and begin; instants count from the epoch."""
         rarely_collecting().__enter__()  # for as long as the process lives
         self._letters.path.parent.mkdir(parents=True, exist_ok=True)
-        self._letters.begin()
-        self._domain = Domain(
+        if self.fresh:
+            self._letters.begin()
+        self._domain = self.kind(
             self._name,
             self._roster,
             self._setup,
             epoch=epoch,
-            runner=partial(ActorRunner, fleet=Fleet(hosts, outlet)),
+            runner=partial(ActorRunner, fleet=Fleet(hosts, outlet, life=life)),
             observers=self._traced(),
             recorder=self._recorder(epoch),
             aside=self._put_aside,

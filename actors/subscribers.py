@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ray.exceptions import RayActorError
+
 from actors.calls import Calls
 from dsms.batch import Batch
 from dsms.errors import DsmsError
@@ -16,6 +18,7 @@ from dsms.schema import Schema, conformed
 from dsms.wire import Error, Message, Result, Schemas, encoded
 from dsms.wire.pieces import pieces
 
+AGAIN = 0.2  # seconds
 Numbered = tuple[int, Batch]
 
 
@@ -55,6 +58,7 @@ class Subscribers:
     def __init__(self, name: str, calls: Calls, outlet: Any, tell: Callable[[Schemas], None]) -> None:
         self.schemas: dict[str, Schema] = {}
         self.me: Any = None  # what the outlet calls this gateway by
+        self.patient = False  # whether an outlet that is gone will be there again
         self._name, self._calls, self._outlet, self._tell = name, calls, outlet, tell
         self._wishes: dict[str, dict[Reader, Subscriber]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
@@ -95,16 +99,39 @@ class Subscribers:
         for place in sorted(batches):
             self._send(ready[place], query, place, batches[place])
 
+    async def attach(self, outlet: Any) -> None:
+        """Go on with another outlet, from where each subscriber is."""
+        self._outlet = outlet
+        for query, wishes in list(self._wishes.items()):
+            for reader, wish in list(wishes.items()):
+                if wish.begun:
+                    after = wish.sent
+                    call = self._calls(outlet.subscribe, query, self.me, self._name, after)
+                    try:
+                        latest, past = await asyncio.wrap_future(call)
+                    except Exception as error:
+                        self._refuse([reader], query, str(error))
+                        continue
+                    wish.sent = latest if after is None else after
+                    for number, batch in past:
+                        wish.early[number] = batch
+                    for number, batch in wish.ready():
+                        self._send([reader], query, number, batch)
+
     async def _begin(self, reader: Reader, query: str, after: int | None, wish: Subscriber) -> None:
         """Ask the outlet for the past, then go on with what came meanwhile."""
         past: list[Numbered] = []
-        if self._outlet is not None:
-            call = self._calls(self._outlet.subscribe, query, self.me, self._name, after)
+        while self._outlet is not None:
+            asked = self._outlet
             try:
+                call = self._calls(asked.subscribe, query, self.me, self._name, after)
                 wish.sent, past = await asyncio.wrap_future(call)
+                break
             except Exception as error:
-                self._refuse([reader], query, str(error))
-                return
+                if not self.patient or not isinstance(error, RayActorError):
+                    self._refuse([reader], query, str(error))
+                    return
+                await asyncio.sleep(AGAIN)  # one that has died is rebuilt
         wish.begun = True
         for number, batch in (*past, *wish.ready()):
             if self._wishes.get(query, {}).get(reader) is wish:

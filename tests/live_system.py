@@ -101,6 +101,10 @@ class FakeDeployment:
         found = dsms.why(ROOT / "tests/plans/chain-example.toml", "chain", 2.5).to_json()
         return [{**found, "domain": "0"}] * count
 
+    def checkpoint(self) -> dict[str, Any]:
+        self.asked.append(("checkpoint",))
+        return {"number": 7, "bytes": 12_345, "seconds": 0.25, "pause": 0.004, "at": 1e9}
+
     def pause(self, domain: str | None = None) -> None:
         self.asked.append(("pause", domain))
 
@@ -133,6 +137,7 @@ class Live:
 
     def __init__(self) -> None:
         self.log: list[Any] = []
+        self.changes = lambda *given: None  # what becomes of what is stored: nothing
         self.running: dict[str, FakeDeployment] = {"dsms": FakeDeployment()}
 
     def connect(self, address: str, timeout: float = 10.0) -> None:

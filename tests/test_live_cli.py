@@ -83,6 +83,7 @@ def test_every_command_says_what_it_does_and_how_to_reach_a_system(command, live
     [
         ("status",), ("down",), ("top", "--once"), ("queries",), ("queries", "remove", "high0"), ("policy",),
         ("policy", "fifo"), ("qos",), ("weights",), ("why",), ("pause",), ("resume",), ("move", "high0", "0"),
+        ("checkpoint",),
     ],
 )  # fmt: skip
 def test_every_command_connects_asks_the_system_of_that_name_and_leaves(words, call, live):
@@ -426,3 +427,40 @@ def test_the_live_plan_is_on_two_streams_of_which_one_has_timestamps():
     plan = dsms.read_plan(LIVE)
     assert [(stream.name, stream.timestamp) for stream in plan.streams] == [("bids", "at"), ("clicks", None)]
     assert [query.name for query in plan.queries] == ["high", "euros", "busy", "outbid"]
+
+
+def test_up_takes_what_is_stored_where_and_goes_on_with_it(call, live, tmp_path):
+    assert call("up", str(LIVE), "--durable", str(tmp_path), "--checkpoint", "0.5", "--resume")[0] == 0
+    how = live.log[1][-1]
+    assert how["setup"] == Setup("chain", durable=str(tmp_path), checkpoint=0.5)
+    assert how["resume"] is True
+
+
+def test_resume_needs_a_folder_and_a_yes_if_the_plan_is_another(call, live, tmp_path, monkeypatch):
+    code, _, err = call("up", str(LIVE), "--resume")
+    assert (code, err) == (2, "dsms: --resume needs --durable DIR, or `durable` in [live]: where it is stored\n")
+    live.changes = lambda *given: "a keep their state; b start empty; none go"
+    code, out, err = call("up", str(LIVE), "--durable", str(tmp_path), "--resume")
+    assert (code, live.log) == (2, [])
+    assert out == "the plan is another than the one that is stored: a keep their state; b start empty; none go\n"
+    assert "--yes goes on with it" in err
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(isatty=lambda: True))
+    monkeypatch.setattr("builtins.input", lambda question: "n")
+    assert call("up", str(LIVE), "--durable", str(tmp_path), "--resume")[0] == 1
+    assert live.log == []
+    monkeypatch.setattr("builtins.input", lambda question: "y")
+    assert call("up", str(LIVE), "--durable", str(tmp_path), "--resume")[0] == 0
+    assert call("up", str(LIVE), "--durable", str(tmp_path), "--resume", "--yes")[0] == 0
+
+
+def test_checkpoint_and_status_say_how_safe_it_is(call, live, monkeypatch):
+    saved = "checkpoint 7, 12,345 bytes in 250 ms, turns waited 4 ms"
+    assert call("checkpoint")[1] == f"dsms: {saved}\n"
+    safety = {"folder": "/d", "checkpoint": FakeDeployment().checkpoint(), "error": "no space left"}
+    safety |= {"recoveries": 2, "median": 3.0, "worst": 4.5}
+    monkeypatch.setattr(FakeDeployment, "status", lambda self: {**status_of(domain()), "durable": safety})
+    assert call("status")[1].splitlines()[1:4] == [
+        f"durable in /d: {saved}",
+        "rebuilt 2 times, in 3 s, 4.5 s at worst",
+        "not safe: no space left",
+    ]

@@ -119,6 +119,27 @@ def recorded(status: Found) -> list[str]:
     return [f"domain {name}: {to['error'] or 'recorded to ' + to['folder']}" for name, to in told]
 
 
+def saved(checkpoint: Found) -> str:
+    """A checkpoint in words."""
+    return (
+        f"checkpoint {checkpoint['number']}, {checkpoint['bytes']:,} bytes in {seconds(checkpoint['seconds'])}, "
+        f"turns waited {seconds(checkpoint['pause'])}"
+    )
+
+
+def durable(status: Found) -> list[str]:
+    """How safe a system is that is to outlive its processes."""
+    told = status.get("durable")
+    if told is None:
+        return []
+    found = [f"durable in {told['folder']}: " + (saved(told["checkpoint"]) if told["checkpoint"] else "not saved yet")]
+    if told["recoveries"]:
+        found.append(
+            f"rebuilt {told['recoveries']} times, in {seconds(told['median'])}, {seconds(told['worst'])} at worst"
+        )
+    return [*found, *([f"not safe: {told['error']}"] if told["error"] else [])]
+
+
 def latencies(found: Found) -> tuple[str, str]:
     """The median of recent latencies, and the 99th percentile."""
     latency = found.get("latency") or {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from itertools import chain
 
 from actors.cli import grids
 from actors.cli.asking import common, system
@@ -30,7 +31,8 @@ def run(given: argparse.Namespace) -> int:
     print(f"{status['name']}: up {grids.uptime(status)}, dsms {status['version']}")
     if status.get("metrics"):
         print(f"metrics at {status['metrics']}")
-    for said in (*grids.failures(status), *grids.troubles(status), *grids.recorded(status)):
+    told = (grids.failures(status), grids.troubles(status), grids.recorded(status), grids.durable(status))
+    for said in chain.from_iterable(told):
         print(said)
     parts = (grids.domains(found), grids.queries(found), grids.stations(found), grids.gateways(status["gateways"]))
     for grid in parts:

@@ -27,9 +27,9 @@ from dsms.tokens import Tokens
 
 SETTINGS = (
     "policy", "clock", "budget", "domains", "actors", "gateways", "host", "port", "metrics", "certificate", "key",
-    "record",
+    "record", "durable", "checkpoint",
 )  # fmt: skip
-FILES = ("certificate", "key", "record")  # in the plan they are relative to the plan
+FILES = ("certificate", "key", "record", "durable")  # in the plan they are relative to the plan
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 DOWN = 30.0  # seconds to end in good order; after that Ray ends what is left
 
@@ -50,6 +50,12 @@ def options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--metrics", type=whole, metavar="P", help="serve metrics at this port; 0: any that is free")
     recording(parser, "DIR on the node where each domain's scheduler is, called like the domain")
+    parser.add_argument(
+        "--durable", metavar="DIR", type=Path, help="store what comes and checkpoints there: no crash loses anything"
+    )
+    parser.add_argument("--checkpoint", type=positive, metavar="S", help="seconds between two checkpoints (default: 1)")
+    parser.add_argument("--resume", action="store_true", help="go on with what is stored in the durable folder")
+    parser.add_argument("--yes", action="store_true", help="with --resume: do not ask if the plan is another now")
     parser.add_argument("--replace", action="store_true", help="take down a running one of this name first")
     parser.add_argument(
         "--token-file",
@@ -81,6 +87,8 @@ def run(given: argparse.Namespace) -> int:
     if terms.certificate is not None:
         terms.certificate.context()
     _warn(setup.host, terms)
+    if given.resume and not agreed(table, path, setup, given.yes):
+        return 1
     cluster = part("cluster")
     with stoppable(), leaving(cluster):
         _start(cluster, given, table, setup, tokens)
@@ -95,10 +103,26 @@ def _start(cluster: Any, given: argparse.Namespace, table: dict[str, Any], setup
         cluster.local(setup.domains) if given.address == "local" else cluster.connect(given.address)
         where = str(path.resolve().parent), str(path)
         how = {"name": given.name, "setup": setup, "replace": given.replace, "tokens": tokens, "progress": tell}
+        how |= {"resume": True} if given.resume else {}
         running = System(given.name, part("deployment").up(table, *where, **how))
     _say(running.ask("status", timeout=SLOW), setup)
     if given.address == "local":
         _stay(cluster)
+
+
+def agreed(table: dict[str, Any], path: Path, setup: Setup, yes: bool) -> bool:
+    """Whether to go on with what is stored: asked only where the plan is not the one that it was stored with."""
+    if not setup.durable:
+        raise DsmsError("--resume needs --durable DIR, or `durable` in [live]: where it is stored")
+    changes = part("succession").changes(setup.durable, table, str(path.resolve().parent), str(path))
+    if changes is None:
+        return True
+    print(f"the plan is another than the one that is stored: {changes}")
+    if yes:
+        return True
+    if not sys.stdin.isatty():
+        raise DsmsError("the plan is another than the one that is stored: --yes goes on with it")
+    return input("go on? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _warn(host: str, terms: Terms) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -24,6 +25,7 @@ class DeadLetters:
         self.path = path
         self.counts: Counter[tuple[str, str]] = Counter()  # rows by (where, kind)
         self._file: IO[str] | None = None
+        self._goes_on = False  # whether it is added to what is there
 
     def begin(self) -> None:
         """Let go of what an earlier run left; what could not be written later is refused now."""
@@ -31,6 +33,17 @@ class DeadLetters:
             raise DsmsError(f"dead letters cannot go to {str(self.path)!r}: a file in a folder that is there is wanted")
         if self.path.is_file():
             self.path.unlink()
+
+    @property
+    def size(self) -> int:
+        """The bytes that have been written."""
+        return self.path.stat().st_size if self._file is not None or self._goes_on else 0
+
+    def go_on(self, size: int) -> None:
+        """Write on where an earlier process had written so many bytes; what it wrote after them goes."""
+        self._goes_on = self.path.is_file() and size > 0
+        if self._goes_on:
+            os.truncate(self.path, min(size, self.path.stat().st_size))
 
     def aside(self, where: str, aside: Aside) -> None:
         """Keep the rows that an operator could not take through."""
@@ -64,7 +77,7 @@ class DeadLetters:
 
     def _write(self, letters: Iterable[dict[str, Any]]) -> None:
         if self._file is None:
-            self._file = self.path.open("a" if self.counts else "w", encoding="utf-8")
+            self._file = self.path.open("a" if self.counts or self._goes_on else "w", encoding="utf-8")
         for letter in letters:
             self._file.write(json.dumps(letter, ensure_ascii=False) + "\n")
         self._file.flush()  # they are rare, and what is wrong should be there to read after a crash

@@ -33,18 +33,21 @@ class Sink:
 
     Until `close` it is called `name.part`; after `abandon` it stays so, with what was written until then. A `live` one
     is for people who watch it grow: lines are there, under the file's own name, as soon as they are written.
-    A timestamp is int64 microseconds in every format.
+    A timestamp is int64 microseconds in every format. One that is opened `at` a position goes on there: what was behind
+    it is cut off.
     """
 
-    def __init__(self, form: str, path: Path | None, schema: Schema, appends: bool, live: bool = False) -> None:
+    def __init__(
+        self, form: str, path: Path | None, schema: Schema, appends: bool, live: bool = False, at: int = 0
+    ) -> None:
         self.schema = written(schema, appends)
         self._given = schema
         self._live = live and form != "parquet"  # of which nothing can be read before it is whole
         # What is no file, as a pipe or a device, is written to as it is; a link stays one.
         self._path = None if path is None or self._live or _is_special(path) else path.resolve()
-        self._file = _StandardOutput() if path is None else _opened(path, self._path)
+        self._file = _StandardOutput() if path is None else _opened(path, self._path, at)
         types = pa.schema([(name, ARROW[kind]) for name, kind in self.schema.fields])
-        self._writer = WRITERS[form](cast(BinaryIO, self._file), types)
+        self._writer = WRITERS[form](cast(BinaryIO, self._file), types, at > 0)
 
     def write(self, batch: Batch) -> None:
         """Put these rows out; SinkClosedError if whoever read standard output has gone."""
@@ -55,6 +58,14 @@ class Sink:
             self._writer.write(dict(zip(self.schema, columns, strict=True)))
             if self._live:
                 self._file.flush()
+
+    def position(self) -> int:
+        """The bytes of a live file so far, durable on return; 0 of one that cannot be gone on with."""
+        if not self._live or not isinstance(self._file, io.BufferedWriter):
+            return 0
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
 
     def close(self) -> None:
         """Finish the file and give it its name; nothing if that is done, or the file is abandoned."""
@@ -85,6 +96,7 @@ def sink_from(
     folder: Path,
     overwrite: bool = True,
     live: bool = False,
+    at: int = 0,
 ) -> Sink:
     """The sink that a plan's `{ jsonl = "out.jsonl" }` (or `csv`, or `parquet`) or "stdout" describes.
 
@@ -111,7 +123,7 @@ def sink_from(
         raise PlanError(f"{str(path)!r} is a folder: the path of a file wanted", form)
     if path.exists() and not overwrite:
         raise PlanError(f"{str(path)!r} exists already: it would be overwritten", form)
-    return Sink(form, path, schema, appends, live)
+    return Sink(form, path, schema, appends, live, at)
 
 
 def _free(name: str, schema: Schema) -> str:
@@ -126,10 +138,15 @@ def _is_special(path: Path) -> bool:
     return path.exists() and not path.is_file()
 
 
-def _opened(path: Path, whole: Path | None) -> io.BufferedIOBase:
+def _opened(path: Path, whole: Path | None, at: int = 0) -> io.BufferedIOBase:
     """A file to write to: a part of the whole that it will be, if it is to be one."""
     part = path if whole is None else _part_of(whole)
     try:
+        if at:
+            if (size := part.stat().st_size) < at:
+                raise PlanError(f"{str(path)!r} has {size} bytes, {at} were written to it: it is another file now")
+            os.truncate(part, at)
+            return open(part, "ab")
         return gzip.open(part, "wb") if path.suffix == ".gz" else open(part, "wb")
     except OSError as error:
         raise PlanError(f"{str(path)!r} cannot be written: {error.strerror}") from None

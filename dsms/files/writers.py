@@ -29,7 +29,7 @@ class Writer(ABC):
 class JsonlWriter(Writer):
     """An object a line."""
 
-    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, goes_on: bool = False) -> None:
         self._file = file
 
     def write(self, columns: Mapping[str, pa.Array]) -> None:
@@ -45,8 +45,8 @@ class JsonlWriter(Writer):
 class CsvWriter(Writer):
     """A header and a line a row; text in quotes, so that empty text is not null, which is nothing at all."""
 
-    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
-        self._writer = csv.CSVWriter(file, schema)
+    def __init__(self, file: BinaryIO, schema: pa.Schema, goes_on: bool = False) -> None:
+        self._writer = csv.CSVWriter(file, schema, write_options=csv.WriteOptions(include_header=not goes_on))
         self._schema = schema
 
     def write(self, columns: Mapping[str, pa.Array]) -> None:
@@ -61,7 +61,7 @@ class CsvWriter(Writer):
 class ParquetWriter(Writer):
     """Row groups of many batches each: small ones make large files that are slow to read."""
 
-    def __init__(self, file: BinaryIO, schema: pa.Schema) -> None:
+    def __init__(self, file: BinaryIO, schema: pa.Schema, goes_on: bool = False) -> None:
         self._writer = parquet.ParquetWriter(file, schema)
         self._schema = schema
         self._waiting: list[pa.Table] = []

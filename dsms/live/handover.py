@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dsms.clock import Clock
 from dsms.engine import Engine
@@ -35,6 +35,7 @@ class Inventory:
     results: Mapping[str, int] = field(default_factory=dict)  # by query: batches put out, where they are numbered
     reached: Reached = NOWHERE
     admitted: int = 0  # all that is in the goods is numbered below this
+    ended: bool = False  # whether all streams were said to be over
 
 
 def succeeded(
@@ -58,11 +59,24 @@ def released(engine: Engine, queries: Collection[str]) -> Inventory:
     for name in queries:
         if left := sorted(set(together(engine.plan, name)) - set(queries)):
             raise PlanError(f"query {name!r} cannot go without {left}: they share operators", file=engine.plan.name)
+    names = {station.name for station in engine.plan.stations if station.query.name in queries}
+    return _inventory(engine, queries, engine.runner.extracted(names))
+
+
+def standing(engine: Engine) -> Inventory:
+    """What all queries have but their goods, as it is at this instant; the engine goes on."""
+    engine.fold()
+    found = _inventory(engine, list(engine.weights), {})
+    estimates = {name: copy.copy(one) for name, one in found.estimates.items()}
+    return replace(found, estimates=estimates, ended=engine._progress.ended)
+
+
+def _inventory(engine: Engine, queries: Collection[str], goods: Mapping[str, Goods]) -> Inventory:
     stations = [station for station in engine.plan.stations if station.query.name in queries]
     names = {station.name for station in stations}
     streams = {p.name for station in stations for p in station.inputs if isinstance(p, Stream)}
     return Inventory(
-        engine.runner.extracted(names),
+        goods,
         _backlogs(engine, names),
         engine.statistics.known(names),
         {s.name: engine.runner.deadlines[s.index] for s in stations if s.index in engine.runner.deadlines},
@@ -94,7 +108,7 @@ class _Successor(Engine):
         self.weights.update({**moved.weights, **{q: w for q, w in before.weights.items() if q in self.weights}})
         self._progress.resume(before._progress.reached([s.name for s in before.plan.streams]))
         self._progress.resume(moved.reached)
-        self._progress.ended = before._progress.ended
+        self._progress.ended = before._progress.ended or moved.ended
         self.statistics.follow(before.statistics, self._staying, moved.estimates)
         self._cut, self._ended = before._cut, before._ended
         for merge in self.ledger.merges:

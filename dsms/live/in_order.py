@@ -14,11 +14,13 @@ BYTES = 16 * 1024 * 1024
 class InOrder:
     """Takes batches 1, 2, 3 … as they come and gives them in order; what comes early waits, what came before goes.
 
-    They are given numbers after `since`: so that those of a query that was there before go on.
+    They are given numbers after `since`: so that those of a query that was there before go on. Where another process
+    has `given` some, they go on after those.
     """
 
-    def __init__(self, since: int = 0, batches: int = BATCHES, size: float = BYTES) -> None:
-        self.latest = self._since = since  # the number of the last one that was given
+    def __init__(self, since: int = 0, batches: int = BATCHES, size: float = BYTES, given: int = 0) -> None:
+        self.since = since
+        self.latest = since + given  # the number of the last one that was given
         self._most, self._size = batches, size
         self._early: dict[int, Batch] = {}
         self._kept: deque[tuple[int, Batch]] = deque()
@@ -27,7 +29,7 @@ class InOrder:
     @property
     def count(self) -> int:
         """How many were given."""
-        return self.latest - self._since
+        return self.latest - self.since
 
     @property
     def held(self) -> int:
@@ -36,12 +38,16 @@ class InOrder:
 
     def take(self, number: int, batch: Batch) -> Iterator[tuple[int, Batch]]:
         """Those that are next now, if any."""
-        if (place := self._since + number) > self.latest:
+        if (place := self.since + number) > self.latest:
             self._early.setdefault(place, batch)
         while (found := self._early.pop(self.latest + 1, None)) is not None:
             self.latest += 1
             self._keep(self.latest, found)
             yield self.latest, found
+
+    def recall(self, number: int, batch: Batch) -> None:
+        """One that was given by another process, for those who have not got it yet; in order."""
+        self._keep(number, batch)
 
     def after(self, number: int | None) -> list[tuple[int, Batch]]:
         """What is still kept of those after a number; none if that is one that was never given."""

@@ -33,6 +33,7 @@ class Routes:
     streams: Mapping[str, Way] = field(default_factory=dict)
     queries: Mapping[str, Schema] = field(default_factory=dict)
     epoch: float = 0.0  # what instants in this deployment are counted from
+    schedulers: tuple[Any, ...] = ()  # of all domains, also of those that read nothing
 
     def read_by(self, scheduler: Any) -> frozenset[str]:
         """The streams that a domain reads."""

@@ -17,7 +17,7 @@ WHOLE = {  # with the least that each may be
     "domains": 1, "actors": 1, "gateways": 1, "port": 0, "metrics": 0, "connections": 1, "frame": STRANGER,
     "most_rows": 1, "most_bytes": 1
 }  # fmt: skip
-POSITIVE = ("budget", "hello", "patience")
+POSITIVE = ("budget", "hello", "patience", "checkpoint")
 PORT = 7411  # outside the range that Ray keeps for its workers
 ACTORS = 24
 
@@ -46,6 +46,8 @@ class Setup:
     patience: float = 30.0  # seconds without progress, though there is work, until the watchdog says so
     dead_letters: str = ""  # the folder for rows that operators fail on, on each scheduler's node; none: the plan's
     record: str = ""  # the folder that runs are recorded to, on each scheduler's node; none: they are not
+    durable: str = ""  # the folder for the log and checkpoints, where gateways are; none: a crash loses what was there
+    checkpoint: float = 1.0  # seconds between two checkpoints, where there are any
 
     @classmethod
     def read(cls, table: Mapping[str, Any]) -> Setup:
@@ -66,6 +68,8 @@ class Setup:
             raise PlanError(f"{setup.frame} bytes are too many for a frame: at most {HIGHEST_LIMIT}", "frame")
         if setup.clock not in CLOCKS:
             raise PlanError(f"{setup.clock!r} is no clock{existing(setup.clock, CLOCKS)}", "clock")
+        if setup.durable and setup.clock == "virtual":
+            raise PlanError("a virtual clock begins anew with every process: wall or paced is wanted", "durable")
         for key, port in (("port", setup.port), ("metrics", setup.metrics or 0)):
             if port > 65_535 or 0 < port < 1024 or 10_002 <= port <= 19_999:
                 raise PlanError(f"{port} cannot be the port: 10002 to 19999 are Ray's, below 1024 the system's", key)

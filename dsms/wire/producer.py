@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 FRAMES = 256
 REFUSED = 1024  # frames that are remembered as refused
 BYTES = 64 * 1024 * 1024
@@ -18,6 +20,11 @@ class Producer:
         self._most, self._size = frames, size
         self._bytes = 0
         self._waiting: dict[int, tuple[int, bool]] = {}  # by sequence, in order: bytes, and whether it is done
+
+    def recall(self, taken: int, refused: Mapping[int, str]) -> None:
+        """Go on from what was known of it by a process that is gone: all that it took in is safe."""
+        self.taken = self.safe = taken
+        self.refused.update(refused)
 
     @property
     def waiting(self) -> int:

@@ -46,6 +46,7 @@ PRINTED = {
     "pause": "",
     "resume": "",
     "down": "",
+    "checkpoint": "turns waited",
 }
 
 
@@ -81,10 +82,12 @@ def test_all_commands_are_shown():
     assert {words[0] for words in COMMANDS} == {"up", *PRINTED}
 
 
-def test_the_commands_and_the_python_shown_work_in_their_order(here, capsys):
-    port = free_port()
-    for words in COMMANDS:
-        if words[0] == "down":  # all else is done: now rows, which end
+def test_the_commands_and_the_python_shown_work_in_their_order(here, capsys, tmp_path):
+    port, pushed = free_port(), False
+    for shown in COMMANDS:
+        words = [word.replace("/tmp/", f"{tmp_path}/") for word in shown]
+        if words[0] == "down" and not pushed:  # all else is done: now rows, which end
+            pushed = True
             exec(PYTHON.replace("7411", str(port)), {})
             assert "[{'auction': 1, 'bidder': 7, 'price': 900, 'at': 1000000}]" in capsys.readouterr().out
         extra = ["--port", str(port), "--actors", "2"] if words[0] == "up" else []

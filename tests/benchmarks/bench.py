@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from benchmarks.against import against
+from benchmarks.checkpoints import checkpoints
 from benchmarks.freshness import freshness
 from benchmarks.held import held
 from benchmarks.live import live
@@ -35,6 +36,7 @@ SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
     "live": live,
     "load": load,
     "metrics": metrics,
+    "checkpoints": checkpoints,
 }
 
 

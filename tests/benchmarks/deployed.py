@@ -39,6 +39,11 @@ class Deployed:
     def swap(self, policy: str) -> None:
         ray.get(self._handle.swap.remote(policy))
 
+    def checkpoint(self) -> dict[str, Any]:
+        """Save it now; what that took."""
+        found: dict[str, Any] = ray.get(self._handle.checkpoint.remote())
+        return found
+
     def down(self) -> None:
         ray.get(self._handle.down.remote())
 

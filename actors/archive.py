@@ -1,0 +1,78 @@
+"""A deployment's checkpoints on disk: what is saved, what was given out with those before, and what is too old."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+from actors.durable_outlet import Account
+from actors.messages import pickled, unpickled
+from actors.saved import Domains, Saved
+from dsms.durable import Checkpoints
+from dsms.errors import DsmsError
+
+log = logging.getLogger("dsms")
+PAST = 128  # checkpoints whose results are kept for subscribers that were away
+WHOLE = "deployment"
+Accounts = dict[str, Account]
+
+
+class Archive:
+    """The folder that `durable` names, on the node where gateways and the outlet are too."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._store, self._past = Checkpoints(folder / "checkpoints"), Checkpoints(folder / "results", PAST)
+        self._positions: dict[
+            int, dict[str, int]
+        ] = {}  # by checkpoint: up to where all domains have each gateway's log
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was ever kept here."""
+        return not self._store.numbers() and not list(self.folder.glob("*.log"))
+
+    def save(self, saved: Saved, domains: Domains) -> dict[str, Any]:
+        """A new checkpoint, durable on return; its number and size."""
+        if any(account.results for account in saved.accounts.values()):
+            self._past.save({WHOLE: pickled(saved.accounts)})
+        number = self._store.save({WHOLE: pickled(saved), **domains.sections()})
+        stood = domains.stood.values()
+        gateways = {name for one in stood for name in one.positions}
+        self._positions[number] = {name: min(one.positions.get(name, 0) for one in stood) for name in gateways}
+        return {"number": number, "bytes": self._store.size(number)}
+
+    def latest(self) -> tuple[Saved, dict[str, bytearray]]:
+        """The newest that can be read, and its sections; those that cannot are passed over, and that is said."""
+        latest = self._store.latest()
+        if latest is None:
+            raise DsmsError(f"there is no checkpoint in {str(self.folder)!r} to go on from")
+        for said in latest.damaged:
+            log.warning("%s; checkpoint %d is taken instead", said, latest.number)
+        found: Saved = unpickled(bytes(latest.sections[WHOLE]))
+        return found, latest.sections
+
+    def past(self) -> list[Mapping[str, Account]]:
+        """What was given out with the last checkpoints, the oldest first; one that is damaged is only missing."""
+        found: list[Mapping[str, Account]] = []
+        for number in self._past.numbers():
+            try:
+                found.append(unpickled(bytes(self._past.read(number)[WHOLE])))
+            except DsmsError as error:
+                log.warning("%s; subscribers that were away may miss what was in it", error)
+        return found
+
+    def domains(self, names: Collection[str]) -> Domains:
+        """How these stood at the last checkpoint."""
+        return Domains.read(self.latest()[1], list(names))
+
+    def forgettable(self) -> dict[str, int]:
+        """By gateway: up to where its log cannot be wanted by any checkpoint that is kept."""
+        kept = set(self._store.numbers())
+        self._positions = {number: found for number, found in self._positions.items() if number in kept}
+        if kept > self._positions.keys():  # those of an earlier process: they are soon gone
+            return {}
+        gateways = {name for found in self._positions.values() for name in found}
+        return {name: min(found.get(name, 0) for found in self._positions.values()) for name in gateways}

@@ -1,0 +1,138 @@
+"""Where results wait until the checkpoint that covers them is committed: then each is given out, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from actors.messages import Result
+from actors.outlet import Course, Outlet, Told
+from dsms.batch import Batch
+from dsms.live.in_order import InOrder
+
+BATCHES, BYTES = 4096, 64 * 1024 * 1024  # that are kept for subscribers who have to connect again
+Numbered = tuple[int, Batch]
+
+
+@dataclass
+class Account:
+    """What a checkpoint says of one query's results."""
+
+    since: int  # they are numbered after this
+    given: int  # the number of the last that was given out before it, counted from there
+    results: list[Numbered] = field(default_factory=list)  # those that are given out with it
+    at: int = 0  # bytes of its file before it
+    rows: int = 0
+
+
+@dataclass
+class Held:
+    """What has come of one query's results and is not given out yet."""
+
+    order: InOrder
+    waiting: list[Numbered] = field(default_factory=list)
+
+
+class DurableOutlet(Outlet):
+    """Results come as at the other; they are kept until `release` says that they will never be made again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held: dict[str, Held] = {}
+        self._over: set[int] = set()  # lives of domains that have been rebuilt since
+
+    def open(self, queries: Mapping[str, Told], folder: str, at: Mapping[str, int] | None = None) -> None:
+        """Results of these queries will come, besides those of others."""
+        super().open(queries, folder, at)
+        for name in queries:
+            course = self._courses[name]
+            course.order = InOrder(course.order.since, BATCHES, BYTES)
+            self._held[name] = Held(InOrder(course.order.since))
+
+    def take(self, results: Iterable[Result], life: int = 0) -> None:
+        """Results of queries; those that a domain made in an earlier life will be made again."""
+        for query, number, batch in results if life not in self._over else ():
+            if (held := self._held.get(query)) is not None:
+                held.waiting += held.order.take(number, batch)
+
+    def lacks(self, numbers: Mapping[str, int]) -> list[str]:
+        """The queries whose results up to these numbers have not all come."""
+        return [name for name, held in self._held.items() if numbers.get(name, 0) > held.order.count]
+
+    def collect(self, numbers: Mapping[str, int]) -> dict[str, Account]:
+        """What a checkpoint has to know, so that results up to these numbers can be given out whatever happens."""
+        found: dict[str, Account] = {}
+        for name, held in self._held.items():
+            course, upto = self._courses[name], held.order.since + numbers.get(name, 0)
+            waiting = [(place, batch) for place, batch in held.waiting if place <= upto]
+            at = course.sink.position() if course.sink is not None else course.at
+            found[name] = Account(course.order.since, course.order.count, waiting, at, course.rows)
+        return found
+
+    def release(self, numbers: Mapping[str, int]) -> None:
+        """The checkpoint with results up to these numbers is committed: out with them."""
+        while self._gone:
+            self._forget(*self._gone.pop())
+        ready: list[Result] = []
+        for name, held in self._held.items():
+            since = held.order.since
+            upto = since + numbers.get(name, 0)
+            ready += [(name, place - since, batch) for place, batch in held.waiting if place <= upto]
+            held.waiting = [(place, batch) for place, batch in held.waiting if place > upto]
+        self._give(ready)
+
+    def rewind(self, numbers: Mapping[str, int], over: Iterable[int]) -> None:
+        """Results of these queries after these numbers come again: the domains that made them are rebuilt."""
+        self._over.update(over)
+        for name, number in numbers.items():
+            if (held := self._held.get(name)) is not None:
+                upto = held.order.since + number
+                held.waiting = [(place, batch) for place, batch in held.waiting if place <= upto]
+                held.order = InOrder(held.order.since, given=number)
+
+    def restore(
+        self,
+        accounts: Mapping[str, Account],
+        past: Iterable[Mapping[str, Account]],
+        told: Mapping[str, tuple[Told, str]],
+    ) -> None:
+        """Begin where a checkpoint was about to be released; `past`: what was released before it, the oldest first."""
+        for name, account in accounts.items():
+            self._ended[name] = account.since
+            if name in told:
+                self._begin(name, *told[name], account)
+            else:
+                self._ended[name] += account.given + len(account.results)
+        for name, (known, folder) in told.items():
+            if name not in accounts:
+                self.open({name: known}, folder)
+        for before in past:
+            for name, account in before.items():
+                if (course := self._courses.get(name)) is not None and account.since == course.order.since:
+                    for place, batch in account.results:
+                        if place <= course.order.latest:
+                            course.order.recall(place, batch)
+
+    def _begin(self, name: str, told: Told, folder: str, account: Account) -> None:
+        """Go on with one query's results."""
+        self.open({name: told}, folder, {name: account.at})
+        course: Course = self._courses[name]
+        course.order = InOrder(account.since, BATCHES, BYTES, account.given)
+        course.rows = account.rows
+        held = Held(InOrder(account.since, given=account.given + len(account.results)))
+        held.waiting = list(account.results)
+        self._held[name] = held
+
+    def shut(self, query: str, begun: bool = True) -> None:
+        """No more results of a query will come."""
+        super().shut(query, begun)
+        self._held.pop(query, None)
+
+    def status(self) -> dict[str, Any]:
+        """What came of each query so far; `held` counts what waits for a checkpoint too."""
+        told = super().status()
+        for one in told["queries"]:
+            held = self._held[one["name"]]
+            one["held"] = held.order.held + len(held.waiting)
+        return told
