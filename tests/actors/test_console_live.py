@@ -195,9 +195,9 @@ def test_weights_wishes_and_pauses_are_set_and_every_page_sees_them(viewer, watc
 def test_what_the_system_refuses_is_said_on_the_page(viewer, watched):
     one = viewer()
     one.unlock()
-    one.page.get_by_label("Parameters").fill("tuples=3")
+    one.page.get_by_label("Parameters").fill("luck=3")
     one.page.get_by_role("button", name="Swap").click()
-    one.sees("policy 'fifo' has no parameter 'tuples'")
+    one.sees("has no parameter 'luck'")
 
 
 def test_the_page_is_light_or_dark_as_the_system_is_or_as_is_wished(viewer):
