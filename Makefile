@@ -28,7 +28,7 @@ quick: $(VENV)/all  ## the fast part of the suite: no Ray, no Spark
 fuzz: $(VENV)/fuzz  ## the property tests on many more plans (EXAMPLES=200), and hostile input: a million frames (FRAMES=1000000), queries
 	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py tests/test_cuts.py tests/test_hostile_queries.py -o timeout=0
 	DSMS_FRAMES=$(or $(FRAMES),1000000) $(BIN)/python -m pytest tests/test_hostile_frames.py -n auto -o timeout=0
-	cd tests && ../$(BIN)/python -m fuzzing.by_coverage frames 500000 && ../$(BIN)/python -m fuzzing.by_coverage queries 30000
+	cd tests && ../$(BIN)/python -m fuzzing.by_coverage frames $(or $(COVERED),500000) && ../$(BIN)/python -m fuzzing.by_coverage queries 30000
 
 chaos: $(VENV)/all  ## kill processes of durable deployments at random and compare all results with DuckDB's (KILLS=200)
 	cd tests && ../$(BIN)/python -m chaos $(or $(KILLS),200) $(or $(SEED),0)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from certificates import certificate
 from hostile_frames import PAIR, Hostile, said
 from live_parts import HOST, plan_of, running
 
@@ -35,6 +38,17 @@ for _ in range(30):
     crowd = [socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60) for _ in range(100)]
     for one in crowd:
         one.close()
+"""
+FEW_FILES = """
+import resource, sys
+from live_parts import plan_of, running
+from dsms.certificate import Certificate
+from dsms.live.terms import Terms
+resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))
+with running(plan_of({"mine": {"n": "int64"}}, good="SELECT n FROM mine"),
+             terms=Terms(certificate=Certificate(*sys.argv[1:]), hello=4.0)) as (_, _, address):
+    print(address, flush=True)
+    sys.stdin.read()
 """
 TOKENS = Tokens(
     tuple(
@@ -216,6 +230,29 @@ def test_thousands_of_connections_do_not_push_out_who_is_known() -> None:
         assert settled(gateway, 1)
         assert good_rows(domain) == list(range(number))
         assert gateway.status()["rejected"] > 0
+
+
+def test_a_gateway_that_has_run_out_of_files_by_unfinished_handshakes_serves_again_when_they_are_over(
+    tmp_path: Path,
+) -> None:
+    """They are no connections yet, so nothing but time and the system's own limit bounds them."""
+    made = certificate(tmp_path)
+    folders = os.pathsep.join(map(str, (Path(__file__).parent, Path(__file__).parent.parent)))
+    process = subprocess.Popen(
+        [sys.executable, "-c", FEW_FILES, made.chain, made.key],
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+        env={**os.environ, "PYTHONPATH": folders},
+    )  # fmt: skip
+    with process, ExitStack() as stack:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        stack.callback(process.stdin.close)  # which ends it
+        address = process.stdout.readline().strip()
+        silent = [stack.enter_context(dialled(address)) for _ in range(150)]
+        with dsms.connect(address, ca=made.chain, timeout=WAIT) as client:
+            pushed(client, 0)
+            client.flush(WAIT)
+        assert all(not each.recv(1) for each in silent[:50])
 
 
 def test_where_all_who_are_there_are_known_one_more_is_refused() -> None:
