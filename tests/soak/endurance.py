@@ -43,6 +43,7 @@ class Report:
     doubled: int = 0
     rows: int = 0
     memory: list[tuple[float, int]] = field(default_factory=list)  # of all processes, after the warm-up
+    held: list[float] = field(default_factory=list)  # bytes in queues at those instants
     parts: list[dict[str, int]] = field(default_factory=list)  # the same by process
     files: list[int] = field(default_factory=list)
     said: list[str] = field(default_factory=list)  # in logs, that nobody expects
@@ -66,6 +67,7 @@ class Report:
             f"the slowest {1000 * self.slowest:.0f} ms; lost: {self.missing}, doubled: {self.doubled}\n"
             f"memory of all processes: {held[0] / mb:,.1f} MB after the warm-up, {held[-1] / mb:,.1f} MB at the end, "
             f"slope {slope / 1024:+.2f} ± {2 * error / 1024:.2f} kB a second\n"
+            f"held in queues: {np.mean(self.held) / mb:.2f} MB in the mean, {max(self.held) / mb:.2f} MB at most\n"
             f"by process: {', '.join(self._grown())}\n"
             f"open files: {self.files[0]} after the warm-up, {self.files[-1]} at the end, "
             f"{min(self.files)} to {max(self.files)} between\n"
@@ -93,6 +95,7 @@ class Swapper(threading.Thread):
             if asked - begun > self._warm:
                 found = processes.taken()
                 report.memory.append((asked - begun, processes.memory(found)))
+                report.held.append(self._system.domain()["held_bytes"])
                 report.parts.append({one.name: one.memory for one in found.values()})
                 report.files.append(processes.files(found))
 

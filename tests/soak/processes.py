@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
-OURS = "ray::dsms:"  # what Ray calls processes with actors of a deployment
+OURS = ("ray::Deployment", "ray::Gateway", "ray::Host", "ray::Outlet", "ray::Scheduler")  # as Ray calls processes
 
 
 class Taken(NamedTuple):
     """What one process takes."""
 
-    name: str  # of its part of the deployment
+    name: str  # of its actor, and its id
     memory: int  # bytes that are resident, without those that it shares with others
     files: int
 
@@ -57,6 +57,7 @@ def _looked(process: int) -> Taken | None:
         if not name.startswith(OURS):
             return None
         _, resident, shared, *_ = map(int, (folder / "statm").read_text().split())
-        return Taken(name.split(":")[4], (resident - shared) * PAGE, len(list((folder / "fd").iterdir())))
+        actor, files = name.split("::")[1].partition(".")[0], len(list((folder / "fd").iterdir()))
+        return Taken(f"{actor} {process}", (resident - shared) * PAGE, files)
     except (FileNotFoundError, ProcessLookupError):  # it has just gone
         return None
