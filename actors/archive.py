@@ -12,6 +12,7 @@ from actors.messages import pickled, unpickled
 from actors.saved import Domains, Saved
 from dsms.durable import Checkpoints
 from dsms.errors import DsmsError
+from dsms.private_file import check_folder
 
 log = logging.getLogger("dsms")
 PAST = 128  # checkpoints whose results are kept for subscribers that were away
@@ -46,6 +47,8 @@ class Archive:
 
     def latest(self) -> tuple[Saved, dict[str, bytearray]]:
         """The newest that can be read, and its sections; those that cannot are passed over, and that is said."""
+        for folder in (self.folder, self._store.folder, self._past.folder):  # what is in them is unpickled
+            check_folder(folder, "the checkpoints in")
         latest = self._store.latest()
         if latest is None:
             raise DsmsError(f"there is no checkpoint in {str(self.folder)!r} to go on from")

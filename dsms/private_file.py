@@ -1,4 +1,4 @@
-"""A file that is for its owner's eyes only: tokens, and keys of certificates."""
+"""Files that are for their owner's eyes only, as tokens and keys; and folders that others must not write to."""
 
 from __future__ import annotations
 
@@ -30,3 +30,10 @@ def text_of(path: Path, what: str) -> str:
     if not text:
         raise DsmsError(f"{what} {path}: it is empty; a text is wanted")
     return text
+
+
+def check_folder(path: Path, what: str) -> None:
+    """Refuse a folder that others may write to: what is read from it is trusted."""
+    mode = path.stat().st_mode & 0o777 if path.is_dir() else 0
+    if os.name == "posix" and mode & 0o022:
+        raise DsmsError(f"{what} {path}: others may write to it (mode {mode:04o}); `chmod go-w {path}` first")

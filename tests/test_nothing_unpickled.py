@@ -13,14 +13,18 @@ from typing import Any
 import pytest
 from test_architecture import imports
 
+from actors.archive import WHOLE, Archive
 from actors.grant import Grant
 from actors.line import Switchboard
+from dsms.durable import Checkpoints
+from dsms.errors import DsmsError
 
 ROOT = Path(__file__).parent.parent
 # Where a client's bytes go, up to where they are columns that have been checked.
 EDGE = (
     "dsms.wire", "dsms.client", "dsms.tokens", "dsms.certificate", "dsms.private_file", "dsms.live.terms",
-    "actors.connection", "actors.desk", "actors.gateway", "actors.subscribers",
+    "actors.connection", "actors.desk", "actors.gateway", "actors.subscribers", "actors.intake", "actors.lane",
+    "dsms.durable",
 )  # fmt: skip
 MODULES = {
     "pickle",
@@ -124,3 +128,16 @@ def test_lines_between_our_own_processes_take_nothing_from_whoever_does_not_know
     assert MADE == []
     pickle.loads(bomb)
     assert MADE == ["made"]  # so it would have been seen
+
+
+@pytest.mark.parametrize("open_to", [".", "checkpoints", "results"])
+def test_checkpoints_that_others_may_have_written_are_not_unpickled(open_to: str, tmp_path: Path) -> None:
+    MADE.clear()
+    folder = tmp_path / "durable"
+    for part in ("checkpoints", "results"):
+        Checkpoints(folder / part).save({WHOLE: pickle.dumps(Bomb())})
+    assert (folder / "checkpoints").stat().st_mode & 0o777 == 0o700
+    folder.joinpath(open_to).chmod(0o770)
+    with pytest.raises(DsmsError, match=r"others may write to it \(mode 0770\); `chmod go-w"):
+        Archive(folder).latest()
+    assert MADE == []

@@ -52,7 +52,7 @@ class Checkpoints:
         path = self._path(number)
         aside = path.with_suffix(".part")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.folder.mkdir(0o700, parents=True, exist_ok=True)
             with aside.open("wb") as file:
                 file.writelines(_written(sections))
                 file.flush()

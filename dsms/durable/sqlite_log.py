@@ -31,7 +31,7 @@ class SqliteLog:
         self.path = path
         self._lock = threading.Lock()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            path.parent.mkdir(0o700, parents=True, exist_ok=True)
             self._database = sqlite3.connect(path, WAIT, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
             raise DsmsError(f"the log {str(path)!r} cannot be opened: {error}") from None
