@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from ray import cloudpickle
 
 Memory = NDArray[np.uint8]
+ROOMY = 4  # a block that is so many times larger is not used
+_NONE: Memory = np.empty(0, np.uint8)
 
 
 class Frozen(NamedTuple):
@@ -32,20 +34,38 @@ class Frozen(NamedTuple):
         return cls(bytes(sections[name]), memory)
 
 
-def frozen(value: Any) -> Frozen:
-    """The value as it is now."""
-    buffers: list[pickle.PickleBuffer] = []
-    dumps: Any = cloudpickle.dumps
-    head = bytes(dumps(value, protocol=5, buffer_callback=buffers.append))
-    return Frozen(head, tuple(map(_copied, buffers)))
+class Freezer:
+    """Copies values into memory that it has used before: new memory comes page by page, which takes ten times longer.
+
+    So what was frozen is there until the next is.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[Memory] = []
+
+    def frozen(self, value: Any) -> Frozen:
+        """The value as it is now."""
+        buffers: list[pickle.PickleBuffer] = []
+        dumps: Any = cloudpickle.dumps
+        head = bytes(dumps(value, protocol=5, buffer_callback=buffers.append))
+        views = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
+        # Rows that came by the wire or from Ray are never written to.
+        blocks = iter([*self._blocks, *(_NONE for _ in views)])
+        memory = tuple(_copied(view, next(blocks)) if view.flags.writeable else view for view in views)
+        self._blocks = [part if part.base is None else part.base for part in memory if part.flags.writeable]
+        return Frozen(head, memory)
+
+
+def _copied(view: Memory, block: Memory) -> Memory:
+    """The same bytes in a block, or in a new one with some room if they do not fit, or leave most of it empty."""
+    if not len(view) <= len(block) <= ROOMY * len(view):
+        block = np.empty(len(view) + len(view) // 4, np.uint8)
+    copied = block[: len(view)]
+    copied[:] = view
+    return copied
 
 
 def thawed(given: Frozen) -> Any:
     """The value again, and writeable."""
     loads: Any = cloudpickle.loads
     return loads(given.head, buffers=[bytearray(part) for part in given.memory])
-
-
-def _copied(buffer: pickle.PickleBuffer) -> Memory:
-    view = np.frombuffer(buffer.raw(), np.uint8)
-    return view.copy() if view.flags.writeable else view  # rows that came by the wire or from Ray are never written to

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import ray
 
-from actors.frozen import Frozen, frozen
+from actors.frozen import Freezer, Frozen
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
 from actors.line import Address, Switchboard
 from actors.messages import GOODS, KEPT, LARGE, Result, actor, answered, pickled, send, unpickled
@@ -65,7 +65,7 @@ class Host:
         self._changed = threading.Condition()
         self._parcels: dict[str, Batch] = {}  # by key: come, and not yet named by a grant
         self._outputs: dict[tuple[str, int, int], Output] = {}  # come, and not yet in their queue
-        self._kept = Frozen(b"", ())
+        self._freezer, self._kept = Freezer(), Frozen(b"", ())
 
     def line(self) -> Address:
         """Where it is called by its scheduler and other hosts."""
@@ -154,7 +154,7 @@ class Host:
     def keep(self, arrivals: Sequence[Arrival], dues: Dues) -> Contents:
         """Keep all stations' goods as they are between two turns, for `kept`; answers their contents."""
         found = self.contents(arrivals, dues)
-        self._kept = frozen({name: stand.goods.handed_on() for name, stand in self.stands.items()})
+        self._kept = self._freezer.frozen({name: stand.goods.handed_on() for name, stand in self.stands.items()})
         return found
 
     def kept(self) -> Frozen:

@@ -23,6 +23,11 @@ class Buffer:
         self._first = 0  # the position of what lies at 0 in the columns
         self._room = 0
 
+    def __getstate__(self) -> dict[str, object]:
+        # Where it is copied, only what it holds: the room behind is as much again.
+        held = {name: self[name] for name in self._columns}
+        return {"start": self.start, "end": self.end, "_columns": held, "_first": self.start, "_room": len(self)}
+
     def __len__(self) -> int:
         return self.end - self.start
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import EXACT
 
 from actors.fleet import Fleet
-from actors.frozen import Frozen, frozen, thawed
+from actors.frozen import Freezer, Frozen, thawed
 from actors.host import Host
 from actors.messages import pickled, unpickled
 from actors.runner import ActorRunner
@@ -185,7 +185,7 @@ def test_a_delivery_that_does_not_follow_is_refused_and_changes_nothing():
 
 def test_what_is_frozen_stays_as_it_was_and_is_writeable_again():
     value = {"numbers": np.arange(10), "words": np.array(["a", None], dtype=object), "plain": [1, 2]}
-    kept = frozen(value)
+    kept = Freezer().frozen(value)
     value["numbers"][:] = 0
     value["plain"].append(3)
     again = thawed(Frozen.read({name: bytearray(data) for name, data in kept.sections("x").items()}, "x"))
@@ -197,4 +197,15 @@ def test_what_is_frozen_stays_as_it_was_and_is_writeable_again():
 def test_what_nobody_can_write_to_is_not_copied():
     column = np.arange(10)
     column.flags.writeable = False
-    assert np.shares_memory(frozen(column).memory[0], column)
+    assert np.shares_memory(Freezer().frozen(column).memory[0], column)
+
+
+def test_memory_is_used_again_as_long_as_it_fits():
+    freezer, value = Freezer(), [np.arange(1000), np.arange(3)]
+    first = freezer.frozen(value).memory
+    value[0] = np.arange(1100)
+    again = freezer.frozen(value)
+    assert np.shares_memory(again.memory[0], first[0])
+    assert [part.tolist() for part in thawed(again)] == [list(range(1100)), [0, 1, 2]]
+    value[0] = np.arange(9)
+    assert not np.shares_memory(freezer.frozen(value).memory[0], first[0])
