@@ -76,14 +76,15 @@ class Storm:
         process: Any = ray.get_actor(name, namespace=NAMESPACE).__ray_call__
         self._count = 1 if kind == "deployment" else self.ask("safety")["recoveries"] + 1
         os.kill(ray.get(process.remote(lambda _: os.getpid()), timeout=PATIENCE), signal.SIGKILL)
-        return name.removeprefix(own)
+        self._struck = stopwatch()
+        return name.removeprefix(own) if kind != "deployment" else kind
 
     def strike(self, among: tuple[str, ...]) -> tuple[str, float]:
         """Kill at some moment, swap meanwhile, and wait until it is made good; who it was, and how long that took."""
         time.sleep(self._random.random())
-        begun, name = stopwatch(), self.kill(among)
+        name = self.kill(among)
         self.await_recovery()
-        seconds = stopwatch() - begun
+        seconds = stopwatch() - self._struck
         self.swap()
         return name, seconds
 
