@@ -32,6 +32,7 @@ from dsms.live.roster import Roster
 log = logging.getLogger("dsms")
 LOOK = 0.2  # seconds between two looks at who is there
 AGAIN = 1.0  # seconds until what could not be begun again is tried again
+ASKED = 2.0  # seconds that a scheduler has to say why it has failed
 RECENT = 100  # recoveries that are remembered
 
 
@@ -47,6 +48,7 @@ class DurableDeployment(Deployment):
         self._folders: dict[str, str] = {}
         self._life = max(crew.life for crew in parts.crews.values())
         self._unsaved = False  # whether queries have come, gone or moved since the last checkpoint
+        self._hung: dict[str, str] = {}  # by domain that is rebuilt: the station that is to blame
         self._broken: set[str] = set()  # what is to be rebuilt, though it may have been started already
         self._told: dict[str, Any] = {"checkpoint": None, "error": None}
         self._recoveries: deque[float] = deque(maxlen=RECENT)  # the seconds that the last ones took
@@ -207,6 +209,7 @@ class DurableDeployment(Deployment):
         rebuilt = {*dead, *(one for name in domains for one in members(parts, name))}
         if everything:
             rebuilt.add("outlet")
+        self._hung.update((name, station) for name in domains if (station := self._ended_in(name)) is not None)
         self._broken = rebuilt  # until all is done: should this fail, it is begun again
         kill(self._name, rebuilt)
         living = [one for name, one in everyone(parts).items() if name.startswith("gateway") and name not in rebuilt]
@@ -214,7 +217,7 @@ class DurableDeployment(Deployment):
         self._parts = replaced(parts, self._wanted, rebuilt, self._life)
         self._life = max(self._life, *(crew.life for crew in self._parts.crews.values()))
         self._restore(domains, everything, [parts.crews[name].life for name in domains], rebuilt)
-        self._broken = set()
+        self._broken, self._hung = set(), {}
         self._recovered += 1
         self._recoveries.append(stopwatch() - begun)
         log.warning("%s: rebuilt %s in %.2f s", self._name, ", ".join(sorted(rebuilt)), self._recoveries[-1])
@@ -282,14 +285,22 @@ class DurableDeployment(Deployment):
             opening.append(send(crew.scheduler.reopen, list(crew.hosts), outlet, self._epoch, crew.life, group=CONTROL))
         settled(opening, "opening the domains", OPENING)
         for name, crew in crews.items():
-            given = domains.stood[name], domains.kept[name], *self._instead(name, saved)
+            given = domains.stood[name], domains.kept[name], *self._instead(name, saved), self._hung.get(name)
             restoring.append(send(crew.scheduler.restore, *given, group=CONTROL))
         settled(restoring, "bringing back what the domains held", OPENING)
+
+    def _ended_in(self, domain: str) -> str | None:
+        """The station that hung, if a domain has to be rebuilt for that: its scheduler may be there to say so."""
+        station: str | None = None
+        with suppress(DsmsError):
+            told = settled(send(self._parts.crews[domain].scheduler.status, group=CONTROL), "who hung", ASKED)
+            station = told["watchdog"]["ended"]
+        return station
 
     def _instead(self, domain: str, saved: Saved) -> tuple[Any, ...]:
         """Where the plan is another now: a domain's queries by it, and the stations that go on as they are."""
         if plain(saved.table) == plain(self._table):
-            return ()
+            return None, ()
         queries = [query for query, home in self._where.items() if home == domain]
         table, folder = measured(self._table, self._setup), Path(self._folder)
         staying = succession(saved.roster.plan, self._roster.plan).keeping

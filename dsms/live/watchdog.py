@@ -45,6 +45,7 @@ class Watchdog:
         self._alert: Culprit | None = None
         self.alerts = 0
         self.ended: Culprit | None = None  # the last that was
+        self._tried: Culprit | None = None  # the last that was to be
 
     def start(self) -> None:
         """Begin to look."""
@@ -85,14 +86,19 @@ class Watchdog:
             "alert": None if alert is None else alert.what,
             "culprit": None if alert is None else alert.station,
             "seconds": None if alert is None else stopwatch() - self._since,
+            "ended": None if self.ended is None else self.ended.station,
         }
 
     def _finish(self, alert: Culprit, station: str) -> None:
         """End what hangs, once."""
-        if self.ended is not alert:
-            self.ended = alert
-            if self._end(station):
-                log.error("domain %s: the process of operator %r has been ended", self._domain, station)
+        if self._tried is alert:
+            return
+        self._tried = alert
+        self.ended, before = alert, self.ended  # whoever hears of the end finds who it was
+        if self._end(station):
+            log.error("domain %s: the process of operator %r has been ended", self._domain, station)
+        else:
+            self.ended = before
 
     def _run(self) -> None:
         while not self._closing.wait(self.patience / LOOKS):

@@ -33,7 +33,7 @@ def quick(batch):
 class Live:
     """A deployment in which `well` does what it should, `picky` raises on some rows, and `slow` hangs on some."""
 
-    def __init__(self, ray: Any, folder: Path) -> None:
+    def __init__(self, ray: Any, folder: Path, name: str = "failing", **live: Any) -> None:
         (folder / "odd_functions.py").write_text(FUNCTIONS)
         self.letters = folder / "letters/p.0.dead.jsonl"
         table = {
@@ -43,10 +43,10 @@ class Live:
                 "picky": {"from": "s", "operators": [{"name": "p", "function": "odd_functions:positive"}]},
                 "slow": {"from": "t", "operators": [{"name": "q", "function": "odd_functions:quick"}]},
             },
-            "live": {"port": 0, "actors": 3, "patience": 1.0, "dead_letters": "letters"},
+            "live": {"port": 0, "actors": 3, "patience": 1.0, "dead_letters": "letters", **live},
         }
         self._get = ray.get
-        self.handle = up(table, str(folder), "p.toml", "failing")
+        self.handle = up(table, str(folder), "p.toml", name)
         self.client = dsms.connect(self.ask("identity")["gateways"][0])
         self.found: dict[str, list[int]] = {}
         for query in ("well", "picky", "slow"):
@@ -110,3 +110,24 @@ def test_one_that_hangs_is_named_and_its_process_ended(live: Live) -> None:
     assert "operator 'q' (host" in live.domain()["watchdog"]["alert"]
     assert wait_for(lambda: live.domain()["state"] == "failed", WAIT)
     assert "does not come back, and was ended" in live.domain()["error"]
+
+
+def test_where_it_is_durable_the_domain_is_rebuilt_and_only_what_hung_rests(ray_cluster, tmp_path: Path) -> None:
+    live = Live(ray_cluster, tmp_path, "hanging", durable="kept", checkpoint=0.3)
+    try:
+        live.push("s", 1, 2)
+        live.client.push("t", {"x": [13]})
+        assert wait_for(lambda: bool(live.domain().get("quarantine")), WAIT)
+        assert live.domain()["quarantine"] == [
+            {"query": "slow", "reason": "operator 'q' did not come back, so its process was ended"}
+        ]
+        live.push("s", 3, 4)
+        assert live.come("well", 4) == [1, 2, 3, 4]
+        assert live.come("picky", 4) == [1, 2, 3, 4]
+        assert live.ask("safety")["recoveries"] == 1
+        assert live.ask("readmit", "slow") == ["slow"]
+        live.push("t", 5)
+        assert live.come("slow", 1) == [5]
+    finally:
+        live.client.close()
+        live.ask("down")

@@ -29,6 +29,6 @@ def test_lines_that_nobody_expects_are_found_in_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("slope", "files", "faults"), [(0, 100, 0), (200_000, 100, 1), (0, 104, 1), (200_000, 150, 2)])
 def test_what_grows_is_a_fault(slope: int, files: int, faults: int) -> None:
     report = Report(600.0, memory=[(t, 10**9 + slope * t + 10**6 * (t % 3)) for t in range(600)])
-    report.files = [100, files]
+    report.held, report.files = [0.0] * 600, [100, files]
     judge(report)
     assert len(report.faults) == faults

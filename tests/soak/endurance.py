@@ -21,8 +21,8 @@ from soak.producers import WAIT, producing
 
 LOAD = 0.8
 POLICIES = ("fifo", "chain", "rr", "fas-mcq", "mtiq", "greedy", "qos-chain", "adaptive")
-WARM_UP = 0.25  # of the time, or a minute: until everybody has the buffers that are needed
-LONGEST = 60.0
+WARM_UP = 0.4  # of the time, or four minutes: Ray's workers grow by some megabytes until they have what they need
+LONGEST = 240.0
 EVERY = 1.0  # seconds
 SPARE = 3  # open files more or less: connections that Ray makes and lets go when it likes
 GROWTH = 0.03  # of the memory there is, over the run: a trend below this is noise
@@ -50,9 +50,9 @@ class Report:
     faults: list[str] = field(default_factory=list)
 
     def slope(self) -> tuple[float, float]:
-        """Bytes a second, and its standard error."""
-        at, held = (np.array(column, dtype=float) for column in zip(*self.memory, strict=True))
-        (slope, _), covariance = np.polyfit(at, held, 1, cov=True)
+        """Bytes a second, without those of rows that wait, and its standard error."""
+        at, taken = (np.array(column, dtype=float) for column in zip(*self.memory, strict=True))
+        (slope, _), covariance = np.polyfit(at, taken - np.array(self.held), 1, cov=True)
         return float(slope), float(np.sqrt(covariance[0, 0]))
 
     def _grown(self) -> Iterator[str]:
