@@ -14,6 +14,7 @@ from live_parts import HOST, Domain, plan_of, routes_of, running, serving
 import dsms
 from actors import gateway
 from actors.gateway import Gateway
+from actors.parts import wait_for
 from dsms import Batch, DsmsError
 from dsms.live.routes import Routes, Way
 from dsms.live.terms import Terms
@@ -356,3 +357,20 @@ def test_closing_connects_no_second_time_and_lets_nobody_wait() -> None:
         assert not waiting.is_alive()
         domain.gate.set()
         assert greeted == ["p"]
+
+
+def test_nobody_is_read_while_too_much_of_all_is_on_its_way() -> None:
+    with running(PLAN) as (domain, gateway, address), dsms.connect(address) as one, dsms.connect(address) as other:
+        intake = gateway._desk.intake
+        intake._most = 2000  # bytes
+        domain.gate.clear()
+        for _ in range(3):
+            one.push("s", {"n": list(range(100))})
+        assert wait_for(lambda: intake.full, 10)
+        other.push("s", {"n": [1]})
+        assert wait_for(lambda: all(each._paused for each in gateway._desk.connections), 10)
+        domain.gate.set()
+        one.flush(10)
+        other.flush(10)
+        assert wait_for(lambda: not any(each._paused for each in gateway._desk.connections), 10)
+        assert (intake.full, len(domain.records("all"))) == (False, 301)
