@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import socket
 import sys
 import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -76,12 +78,12 @@ def live(asked, monkeypatch):
     return cluster
 
 
-def interrupted(capsys, reading):
+def interrupted(out, reading):
     """Press Ctrl-C once the page has been read."""
 
     def press():
-        while "http" not in (said := capsys.readouterr().out):
-            pass
+        while not (said := out.getvalue()).endswith("\n"):
+            time.sleep(0.02)
         reading.append((said, fetched("http" + said.split("http")[1].split()[0])[0]))
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -91,12 +93,14 @@ def interrupted(capsys, reading):
 
 
 @pytest.mark.parametrize("with_token", [False, True])
-def test_the_command_serves_until_ctrl_c_and_leaves(live, capsys, tmp_path, with_token):
+def test_the_command_serves_until_ctrl_c_and_leaves(live, monkeypatch, tmp_path, with_token):
+    out = io.StringIO()  # not `capsys`: it loses what is said while it is read
+    monkeypatch.setattr("sys.stdout", out)
     file = tmp_path / "token"
     file.write_text("secret")
     file.chmod(0o600)
     read = []
-    thread = interrupted(capsys, read)
+    thread = interrupted(out, read)
     assert main(["console", "--port", "0", *(["--token-file", str(file)] if with_token else [])]) == 0
     thread.join()
     [(said, code)] = read

@@ -242,6 +242,7 @@ BROKEN = {
         }
     },
     "live": {"actors": 2, "port": 0, "policy": "rr-query"},
+    "run": {"on_error": "fail"},
 }
 
 
