@@ -90,9 +90,10 @@ class Outlet:
         course = self._courses.get(query)
         if course is None:
             raise DsmsError(f"no query {query!r}{existing(query, self._courses)}")
-        self._gateways[query][name] = gateway
         self._calls(gateway.results, [], group="results")  # the first call takes long: better before there are any
-        return course.order.latest, course.order.after(after)
+        past = course.order.latest, course.order.after(after)
+        self._gateways[query][name] = gateway  # last: whoever sees it there may count on the next result
+        return past
 
     def unsubscribe(self, query: str, name: str) -> None:
         """No more of them to this gateway."""
