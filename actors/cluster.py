@@ -15,6 +15,7 @@ import ray
 import ray._private.worker
 import ray._raylet
 
+from actors.heap import ARENAS
 from actors.placement import BUDGET
 from actors.runner import LOCAL
 from dsms.clock import stopwatch
@@ -139,6 +140,7 @@ def _listens(place: str, timeout: float) -> None:
 def _hush() -> None:
     """Let Ray keep to itself how it is used, and on standard output that it finds our actors many."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("MALLOC_ARENA_MAX", str(ARENAS))  # of workers, from their first thread on
     worker: Any = ray._private.worker
     worker._worker_logs_enabled = False
 

@@ -14,6 +14,7 @@ import ray
 
 from actors.cluster import PREFIX, deployment
 from actors.edition import edition
+from actors.heap import keep_small
 from actors.launch import Tell, Wanted, check_durable, check_ports, here, launched, places_for
 from actors.messages import CONTROL, myself, send
 from actors.parts import Crew, Parts, named, settled, sweep, wait_for
@@ -39,6 +40,7 @@ class Deployment:
     """Steers the parts that it is given; they are actors, or plain objects in tests."""
 
     def __init__(self, name: str, table: Mapping[str, Any], folder: str, file: str, setup: Setup, parts: Parts) -> None:
+        keep_small()
         self._name, self._folder, self._setup, self._parts, self._epoch = name, folder, setup, parts, epoch()
         self._roster = Roster(table, Path(folder), file)
         self._where: dict[str, str] = {}  # by query: its domain

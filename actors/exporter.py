@@ -14,6 +14,7 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from actors.calls import Calls
+from actors.heap import keep_small
 from actors.messages import CONTROL
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
@@ -41,6 +42,7 @@ class Exporter:
     """Serves `/metrics`, in threads of its own; several who ask at once cost as much as one."""
 
     def __init__(self, deployment: str, version: str, sources: Sequence[Source]) -> None:
+        keep_small()
         self._sources, self._calls = tuple(sources), Calls()
         self._build = deployment, version
         self._asking = threading.Lock()

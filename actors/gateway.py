@@ -14,6 +14,7 @@ from actors.calls import Calls
 from actors.connection import Connection
 from actors.desk import Desk
 from actors.durable_intake import DurableIntake
+from actors.heap import keep_small
 from actors.messages import ARRIVALS, CONTROL, GOODS, Result, is_remote, myself, send
 from dsms.errors import DsmsError
 from dsms.live.metrics import Samples
@@ -43,6 +44,7 @@ class Gateway:
     """
 
     def __init__(self, name: str, outlet: Any = None, terms: Terms | None = None, durable: str = "") -> None:
+        keep_small()
         self._name, self._outlet, self._terms = name, outlet, terms or Terms()
         self._calls = Calls()
         self._durable = DurableIntake(name, self._calls, Path(durable) / f"{name}.log") if durable else None

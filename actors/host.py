@@ -14,6 +14,7 @@ import ray
 
 from actors.frozen import Freezer, Frozen
 from actors.grant import Arrival, Did, Grant, Mark, Onward, Output, Turn
+from actors.heap import keep_small
 from actors.line import Address, Switchboard
 from actors.messages import GOODS, KEPT, LARGE, Result, actor, answered, pickled, send, unpickled
 from dsms.batch import Batch, Column
@@ -54,6 +55,7 @@ class Host:
     """Holds stations' goods. What comes from others is laid down by one thread, and taken up by the one that works."""
 
     def __init__(self) -> None:
+        keep_small()
         self.place = 0
         self.outlet: Any = None
         self.life = 0

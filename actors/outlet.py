@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.calls import Calls
+from actors.heap import keep_small
 from actors.messages import Result
 from dsms.batch import Batch
 from dsms.errors import DsmsError, PlanError, existing
@@ -47,6 +48,7 @@ class Outlet:
     """Takes each query's numbered batches from wherever they are made, and gives them out 1, 2, 3 …"""
 
     def __init__(self) -> None:
+        keep_small()
         self._courses: dict[str, Course] = {}
         self._gateways: defaultdict[str, dict[str, Any]] = defaultdict(dict)  # by query: those that want it, by name
         self._ended: dict[str, int] = {}  # queries that were shut: should they come again, their numbers go on

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import ray
 
 from actors.fleet import Fleet
+from actors.heap import keep_small
 from actors.messages import ARRIVALS, CONTROL, actor, pickled, unpickled
 from actors.runner import ActorRunner
 from dsms.collecting import rarely_collecting
@@ -47,6 +48,7 @@ class Scheduler:
         setup: Setup,
         trace: str | None = None,
     ) -> None:
+        keep_small()
         self._name, self._setup, self._trace, self._folder = name, setup, trace, Path(folder)
         self._roster = Roster(measured(table, setup), Path(folder), file, queries)
         self._letters = DeadLetters(

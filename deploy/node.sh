@@ -35,9 +35,9 @@ listens() {
   timeout 3 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>/dev/null
 }
 
-# What ray's commands go by from here on; whatever else a script runs (deploy/prometheus: any command) needs no token.
+# What ray's commands go by from here on (heaps: see actors/heap.py); whatever else a script runs (deploy/prometheus: any command) needs no token.
 guarded() {
-  export RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token
+  export MALLOC_ARENA_MAX=2 RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token
 }
 
 make_token() {

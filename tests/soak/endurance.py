@@ -25,7 +25,7 @@ WARM_UP = 0.4  # of the time, or four minutes: Ray's workers grow by some megaby
 LONGEST = 240.0
 EVERY = 1.0  # seconds
 SPARE = 3  # open files more or less: connections that Ray makes and lets go when it likes
-GROWTH = 0.03  # of the memory there is, over the run: a trend below this is noise
+GROWTH = 0.01  # of the memory there is, over the run: a trend below this is noise
 # What Ray itself says in the logs of its workers.
 USUAL = re.compile(
     r"^:(actor_name|job_id|task_name)|^\s*$|^\[.*(core_worker|task_receiver|actor_|gcs|grpc|server_call)"
