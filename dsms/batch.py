@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -13,6 +14,7 @@ from dsms.errors import DsmsError
 
 Column = NDArray[Any]
 NULLS = "?"  # a column `size` with nulls has a boolean column `size?` beside it: true where there is none
+TEXT = sys.getsizeof("")  # bytes that Python takes for a text without its characters
 
 
 class UnevenError(DsmsError, ValueError):
@@ -108,7 +110,7 @@ class Batch:
         held, data = 0, False
         for name, column in self.columns.items():
             if not name.startswith("cost."):  # not data
-                held, data = held + column.nbytes, True
+                held, data = held + column_bytes(column), True
         return float(held) if data else self.total("size")
 
     def records(self) -> list[dict[str, Any]]:
@@ -120,6 +122,17 @@ class Batch:
                 for row in np.flatnonzero(self.columns.get(name + NULLS, ())).tolist():
                     values[name][row] = None
         return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def column_bytes(column: Column) -> int:
+    """A column's bytes; of one of texts, those of the texts too, each taken to be its own with a byte a character."""
+    if column.dtype != object:
+        return column.nbytes
+    try:
+        characters = sum(map(len, column))
+    except TypeError:  # there are others among them
+        characters = sum(len(value) for value in column if isinstance(value, str))
+    return column.nbytes + TEXT * len(column) + characters
 
 
 VARIES = tuple(f.name for f in fields(Batch) if f.name not in ("columns", "rows", "upto", "ended"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import pickle
+import sys
 from typing import Any
 
 import numpy as np
@@ -297,3 +298,15 @@ def test_an_operator_leaves_the_batch_it_was_given_as_it_was() -> None:
         abstract(model, 2.5).process(batch)
         assert identities(batch) == [1, 2, 3]
         assert batch.each("size").tolist() == [1.0, 2.0, 3.0]
+
+
+def test_texts_count_with_their_characters() -> None:
+    texts = np.array(["", "four", "x" * 1000], dtype=object)
+    short, long = Batch.of({"text": texts[:2]}).memory(), Batch.of({"text": texts[2:]}).memory()
+    assert short == 2 * (8 + sys.getsizeof("")) + 4
+    assert long == 8 + sys.getsizeof(texts[2])
+    assert Batch.of({"text": texts}).memory() == short + long
+
+
+def test_of_objects_that_are_no_texts_the_places_count() -> None:
+    assert Batch.of({"mixed": np.array(["four", None, 3], dtype=object)}).memory() == 3 * (8 + sys.getsizeof("")) + 4

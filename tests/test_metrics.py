@@ -232,6 +232,13 @@ def test_the_size_of_a_state_is_that_of_its_columns_or_judged_by_some_of_them(ma
     assert state_bytes(operator) == pytest.approx(many * 800, rel=near)
 
 
+@pytest.mark.parametrize("many", [3, 100_000])
+def test_texts_in_a_state_count_with_their_characters(many: int) -> None:
+    operator = dsms.plan_from(table()).stations[0].operator
+    operator.kept = np.array(["x" * 43] * many, dtype=object)
+    assert state_bytes(operator) == 100 * many
+
+
 def test_every_value_is_a_number_and_every_metric_is_in_the_table() -> None:
     with domain_of(asked(even=EVEN, join=JOIN), Results(), policy="adaptive") as domain:
         domain.arrived([("s", batch(1, 2)), ("t", batch(2))])

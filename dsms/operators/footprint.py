@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from dsms.batch import column_bytes
 from dsms.operators.base import Operator
 
 MOST = 400  # things looked at: of more, the rest is taken to be like those
 FEW = 8
+TEXTS = 1000  # looked at in one column
 
 
 def state_bytes(operator: Operator) -> float:
@@ -53,4 +55,7 @@ def _sampled(things: Iterable[Any], count: int, seen: set[int], left: list[int])
 
 def _noted(column: np.ndarray[Any, Any], seen: set[int]) -> float:
     seen.add(id(column))
-    return float(column.nbytes)
+    if column.dtype != object:
+        return float(column.nbytes)
+    some = column[:: max(1, len(column) // TEXTS)]  # of many, all over the column
+    return column_bytes(some) * len(column) / max(1, len(some))
