@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -14,26 +14,28 @@ from typing import Any
 import ray
 
 from actors.archive import Archive
-from actors.cluster import PREFIX
+from actors.cluster import PREFIX, deployment
 from actors.deployment import ACTOR, OPENING, UNDER_WAY, Deployment, announced
-from actors.launch import Wanted, launched, sources
+from actors.exporter import Source
+from actors.launch import Wanted, check_sinks, launched, sources
 from actors.lookout import Lookout
 from actors.messages import CONTROL, KEPT, send
 from actors.parts import Parts, settled, sweep, wait_for
 from actors.replacing import everyone, kill, members, replaced
+from actors.safety import Safety
 from actors.saved import Domains, Saved
 from actors.succession import plain, succession
-from dsms.clock import epoch, stopwatch
+from dsms.clock import stopwatch
 from dsms.errors import DsmsError
 from dsms.live.division import together
 from dsms.live.domain import measured
+from dsms.live.metrics import Samples
 from dsms.live.roster import Roster
 
 log = logging.getLogger("dsms")
 LOOK = 0.2  # seconds between two looks at who is there
 AGAIN = 1.0  # seconds until what could not be begun again is tried again
 ASKED = 2.0  # seconds that a scheduler has to say why it has failed
-RECENT = 100  # recoveries that are remembered
 
 
 class DurableDeployment(Deployment):
@@ -50,9 +52,7 @@ class DurableDeployment(Deployment):
         self._unsaved = False  # whether queries have come, gone or moved since the last checkpoint
         self._hung: dict[str, str] = {}  # by domain that is rebuilt: the station that is to blame
         self._broken: set[str] = set()  # what is to be rebuilt, though it may have been started already
-        self._told: dict[str, Any] = {"checkpoint": None, "error": None}
-        self._recoveries: deque[float] = deque(maxlen=RECENT)  # the seconds that the last ones took
-        self._recovered = 0
+        self._safety = Safety(wanted.durable)
         self._lookout, self._ended = Lookout(), threading.Event()
         if ray.is_initialized() and ray.get_runtime_context().was_current_actor_reconstructed:
             threading.Thread(target=self._revive, name="revival", daemon=True).start()
@@ -65,6 +65,7 @@ class DurableDeployment(Deployment):
             else:
                 super().begin(queries)
                 self._folders = dict.fromkeys(self._where, self._folder)
+                self._show()
             self._save()
             self._keep_watch()
             return self._doors
@@ -73,7 +74,7 @@ class DurableDeployment(Deployment):
         """Save everything now; answers what that took."""
         with self._changing:
             self._save()
-            return dict(self._told["checkpoint"])
+            return self._safety.checkpoint
 
     def status(self) -> dict[str, Any]:
         """How everything stands, and how safe it is."""
@@ -81,14 +82,16 @@ class DurableDeployment(Deployment):
 
     def safety(self) -> dict[str, Any]:
         """How safe it is, without asking anybody else."""
-        recent = sorted(self._recoveries)
-        middle = recent[len(recent) // 2] if recent else None
-        recovered = {"recoveries": self._recovered, "median": middle, "worst": max(recent, default=None)}
-        return {"folder": self._wanted.durable, **self._told, **recovered}
+        return self._safety.status()
+
+    def metrics(self) -> Samples:
+        """How safe it is, as samples."""
+        return self._safety.metrics()
 
     def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
         """Take queries in while others run; they are there after a crash too."""
         with self._changing:
+            check_sinks(self._roster.adding(table, Path(folder), file).plan)
             self._unsaved = True
             names = super().add(table, folder, file)
             self._folders.update(dict.fromkeys(names, folder))
@@ -135,9 +138,8 @@ class DurableDeployment(Deployment):
         self._unsaved = False
         for name, upto in self._archive.forgettable().items():
             send(everyone(self._parts)[name].forget, upto)
-        pause = max(stood.pause for stood in domains.stood.values())
-        took = {"at": epoch(), "pause": pause, "seconds": stopwatch() - begun}
-        self._told = {"checkpoint": {**done, **took}, "error": None}
+        pauses = {name: stood.pause for name, stood in domains.stood.items()}
+        self._safety.saved(done, pauses, stopwatch() - begun)
 
     def _saved(self, numbers: dict[str, int]) -> Saved:
         return Saved(
@@ -150,7 +152,7 @@ class DurableDeployment(Deployment):
             self._settled(self._parts.outlet.collect, numbers),
             numbers,
             self._life,
-            self._recovered,
+            self._safety.recoveries,
         )
 
     def _stood(self) -> Domains:
@@ -198,7 +200,7 @@ class DurableDeployment(Deployment):
                         self._save()
                 except Exception as error:  # it is tried again: nobody else is there to see to it
                     log.warning("%s: a checkpoint or a recovery has failed: %s", self._name, error)
-                    self._told = {**self._told, "error": str(error)}
+                    self._safety.failed(error)
 
     def _recover(self, dead: Collection[str]) -> None:
         """Rebuild what is dead and what cannot go on without it."""
@@ -218,9 +220,8 @@ class DurableDeployment(Deployment):
         self._life = max(self._life, *(crew.life for crew in self._parts.crews.values()))
         self._restore(domains, everything, [parts.crews[name].life for name in domains], rebuilt)
         self._broken, self._hung = set(), {}
-        self._recovered += 1
-        self._recoveries.append(stopwatch() - begun)
-        log.warning("%s: rebuilt %s in %.2f s", self._name, ", ".join(sorted(rebuilt)), self._recoveries[-1])
+        self._safety.recovered(seconds := stopwatch() - begun)
+        log.warning("%s: rebuilt %s in %.2f s", self._name, ", ".join(sorted(rebuilt)), seconds)
 
     def _restore(
         self,
@@ -244,15 +245,20 @@ class DurableDeployment(Deployment):
                 self._listen(place, saved)
             elif everything:
                 settled(send(gateway.attach, outlet, group=CONTROL), "telling a gateway of the new outlet")
-        if parts.exporter is not None:
-            if rebuilt is None or "exporter" in rebuilt:
-                told = self._settled(parts.exporter.listen, self._setup.metrics_host, self._setup.metrics)
-                self._metrics = "http://{}:{}/metrics".format(*told)
-            self._settled(parts.exporter.follow, sources(parts))
+        if parts.exporter is not None and (rebuilt is None or "exporter" in rebuilt):
+            told = self._settled(parts.exporter.listen, self._setup.metrics_host, self._setup.metrics)
+            self._metrics = "http://{}:{}/metrics".format(*told)
+        self._show()
+
+    def _show(self) -> None:
+        """Have metrics asked of all that there is now, and of this one too."""
+        if (exporter := self._parts.exporter) is not None:
+            own = Source("deployment", deployment(self._name), "metrics", None)
+            self._settled(exporter.follow, [*sources(self._parts), own])
 
     def _resume(self, saved: Saved) -> None:
         """Be as it was saved, with an outlet that is new; what the plan says now counts if it says something else."""
-        self._epoch, self._recovered = saved.epoch, max(self._recovered, saved.recoveries)
+        self._epoch, self._safety.recoveries = saved.epoch, max(self._safety.recoveries, saved.recoveries)
         self._life = max(self._life, saved.life)
         if plain(saved.table) == plain(self._table):
             self._roster, self._where, self._folders = saved.roster, dict(saved.where), dict(saved.folders)
@@ -323,9 +329,9 @@ class DurableDeployment(Deployment):
                     break
                 except Exception as error:
                     log.warning("%s cannot go on yet: %s", self._name, error)
-                    self._told = {**self._told, "error": str(error)}
+                    self._safety.failed(error)
                     self._ended.wait(AGAIN)
-            self._recovered += 1
+            self._safety.recovered()
         self._keep_watch()
 
 

@@ -138,6 +138,11 @@ def check_durable(setup: Setup, plan: Plan, folder: str, resume: bool) -> None:
         _, sections = archive.latest()
         if (found := sum(name.count("/") == 0 and name.startswith("domain-") for name in sections)) != setup.domains:
             raise DsmsError(f"{setup.domains} domains are wanted, {found} were saved: their number cannot change")
+    check_sinks(plan)
+
+
+def check_sinks(plan: Plan) -> None:
+    """Refuse files that could not be gone on with."""
     for query in plan.queries:
         if isinstance(query.sink, Mapping) and (kind := unfinished(query.sink)) is not None:
             raise PlanError(

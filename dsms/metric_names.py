@@ -10,6 +10,7 @@ COUNTER, GAUGE, HISTOGRAM = "counter", "gauge", "histogram"
 
 LATENCY = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 WAIT = (0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 60.0)  # there is one of these an operator
+PAUSE = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 DECISION = (1e-6, 2.5e-6, 5e-6, 1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 5e-3, 1e-2, 1e-1)
 
 DOMAIN = ("domain",)
@@ -189,6 +190,20 @@ METRICS = (
     Metric("dsms_ingest_bytes_total", COUNTER, "bytes", PART, "Bytes that have come to a gateway."),
     Metric("dsms_ingest_rejected_total", COUNTER, "frames", PART, "Frames that a gateway has refused."),
     Metric("dsms_ingest_connections", GAUGE, "connections", PART, "Clients connected to a gateway."),
+    # Durability, where that is wanted.
+    Metric(
+        "dsms_checkpoint_pause_seconds",
+        HISTOGRAM,
+        "seconds",
+        DOMAIN,
+        "How long turns had to wait for a checkpoint.",
+        PAUSE,
+    ),
+    Metric("dsms_checkpoint_age_seconds", GAUGE, "seconds", (), "Time since the last checkpoint was safe."),
+    Metric("dsms_checkpoint_bytes", GAUGE, "bytes", (), "Bytes of the last checkpoint."),
+    Metric("dsms_checkpoint_failed", GAUGE, "", (), "1 while a checkpoint, or a recovery, could not be done."),
+    Metric("dsms_checkpoints_total", COUNTER, "checkpoints", (), "Checkpoints that are or were safe."),
+    Metric("dsms_recoveries_total", COUNTER, "recoveries", (), "How often processes that had ended were replaced."),
     # The deployment.
     Metric("dsms_part_up", GAUGE, "", PART, "1 if a scheduler, a gateway or the outlet answered in time, else 0."),
     Metric("dsms_recording_failed", GAUGE, "", DOMAIN, "1 once the recording has stopped; absent if none was wanted."),

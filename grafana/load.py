@@ -69,6 +69,26 @@ OUT = Row(
         timeseries("Clients connected", Ask(chosen("dsms_ingest_connections"), PART)),
     ),
 )
+SAFETY = Row(
+    "Nothing lost",
+    8,
+    (
+        timeseries(
+            "Turns wait for a checkpoint",
+            Ask(quantile(0.5, "dsms_checkpoint_pause_seconds", "domain"), "p50, domain {{domain}}"),
+            Ask(quantile(0.99, "dsms_checkpoint_pause_seconds", "domain"), "p99, domain {{domain}}"),
+        ),
+        timeseries("Age of the last checkpoint", Ask(chosen("dsms_checkpoint_age_seconds"))),
+        timeseries("Size of the last checkpoint", Ask(chosen("dsms_checkpoint_bytes"))),
+        timeseries(
+            "Checkpoints and recoveries",
+            Ask(f"increase({chosen('dsms_checkpoints_total')}[1m])", "checkpoints"),
+            Ask(f"increase({chosen('dsms_recoveries_total')}[1m])", "recoveries"),
+            unit="short",
+        ),
+        states("Safe", Ask(chosen("dsms_checkpoint_failed")), names=(("yes", GOOD), ("not now", BAD))),
+    ),
+)
 PARTS = Row(
     "Parts of the system",
     7,
@@ -100,5 +120,5 @@ LOAD = Dashboard(
     "dsms-load",
     "dsms / Load and ingest",
     "What comes in, what is refused or set aside, what leaves, and the machines below it.",
-    (NOW, INGEST, BOUNDS, REFUSED, OUT, PARTS, RAY),
+    (NOW, INGEST, BOUNDS, REFUSED, OUT, SAFETY, PARTS, RAY),
 )

@@ -18,6 +18,7 @@ import actors.exporter
 import dsms
 from actors.exporter import Exporter, Source, families
 from actors.launch import check_ports
+from actors.safety import Safety
 from dsms.errors import DsmsError
 from dsms.live.setup import Setup
 from dsms.metric_names import COUNTER, HISTOGRAM, METRICS
@@ -79,12 +80,13 @@ def test_a_name_that_is_not_in_the_table_is_refused() -> None:
 
 def test_of_everything_there_is_a_sample_where_everything_happens(tmp_path: Any) -> None:
     """All but what only a recording has."""
-    results = Results()
+    results, safety = Results(), Safety("d")
+    safety.saved({"number": 1, "bytes": 99}, {"0": 0.004}, 0.1)
     with (
         domain_of(asked(even=EVEN), results, policy=ADAPTIVE) as domain,
         running(plan_of({"s": {"x": "int64"}}, all="SELECT x FROM s")) as (_, gateway, door),
         dsms.connect(door) as client,
-        exporting(domain=domain, gateway=gateway) as address,
+        exporting(domain=domain, gateway=gateway, deployment=safety) as address,
     ):
         client.push("s", batch(1, 2, 3))
         client.flush(10)

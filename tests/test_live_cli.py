@@ -456,11 +456,11 @@ def test_resume_needs_a_folder_and_a_yes_if_the_plan_is_another(call, live, tmp_
 def test_checkpoint_and_status_say_how_safe_it_is(call, live, monkeypatch):
     saved = "checkpoint 7, 12,345 bytes in 250 ms, turns waited 4 ms"
     assert call("checkpoint")[1] == f"dsms: {saved}\n"
-    safety = {"folder": "/d", "checkpoint": FakeDeployment().checkpoint(), "error": "no space left"}
+    safety = {"folder": "/d", "checkpoint": {**FakeDeployment().checkpoint(), "age": 0.5}, "error": "no space left"}
     safety |= {"recoveries": 2, "median": 3.0, "worst": 4.5}
     monkeypatch.setattr(FakeDeployment, "status", lambda self: {**status_of(domain()), "durable": safety})
     assert call("status")[1].splitlines()[1:4] == [
-        f"durable in /d: {saved}",
+        f"durable in /d: {saved}, 500 ms ago",
         "rebuilt 2 times, in 3 s, 4.5 s at worst",
         "not safe: no space left",
     ]

@@ -93,7 +93,8 @@ def watched(folder: Path, name: str = "watched") -> Iterator[Watched]:
     """All of it, recorded to `folder`; Ray is there."""
     told: Any = ray.nodes
     nodes = [f"{node['NodeManagerAddress']}:{node['MetricsExportPort']}" for node in told() if node["Alive"]]
-    setup = Setup(policy="fifo", clock="paced", port=0, actors=2, metrics=0, record=str(folder))
+    durable = str(folder.with_name("durable"))
+    setup = Setup(policy="fifo", clock="paced", port=0, actors=2, metrics=0, record=str(folder), durable=durable)
     found = Watched(up(read_table(PLAN), str(PLAN.parent), "plan.toml", name, setup), folder)
     try:
         with prometheus(found.system, nodes) as asked:

@@ -132,7 +132,9 @@ def durable(status: Found) -> list[str]:
     told = status.get("durable")
     if told is None:
         return []
-    found = [f"durable in {told['folder']}: " + (saved(told["checkpoint"]) if told["checkpoint"] else "not saved yet")]
+    last = told["checkpoint"]
+    how = f"{saved(last)}, {seconds(last['age'])} ago" if last else "not saved yet"
+    found = [f"durable in {told['folder']}: {how}"]
     if told["recoveries"]:
         found.append(
             f"rebuilt {told['recoveries']} times, in {seconds(told['median'])}, {seconds(told['worst'])} at worst"
