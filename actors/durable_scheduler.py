@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
 from actors.frozen import Frozen, thawed
@@ -63,24 +62,14 @@ class DurableScheduler(Scheduler):
         staying: Collection[str] = (),
         hung: str | None = None,
     ) -> None:
-        """Go on from there, opened without queries; with another roster, these stations of it go on as they are.
-
-        The queries of a station that has hung rest: it would get the same rows again.
-        """
+        """Go on from there, opened without queries; with another roster, these stations of it go on as they are."""
         found: Snapshot = unpickled(stood.snapshot)
         goods: dict[str, Goods] = {name: one for each in kept for name, one in thawed(each).items()}
         if roster is not None:
             found = found.fitted(roster, staying)
             goods = {name: one for name, one in goods.items() if name in staying}
         self._letters.go_on(stood.letters)
-        if hung is None:
-            self._durable.restore(found, goods)
-            return
-        self._durable.pause()  # not a turn before it is barred
-        self._durable.restore(replace(found, paused=False), goods)
-        self._durable.bar(hung, f"operator {hung!r} did not come back, so its process was ended")
-        if not found.paused:
-            self._durable.resume()
+        self._durable.restore(found, goods, hung)
 
     @property
     def _durable(self) -> DurableDomain:

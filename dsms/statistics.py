@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from dsms.observers import Observer
 from dsms.plan import Plan, Station, Stream
@@ -17,12 +18,13 @@ if TYPE_CHECKING:
 class Estimate:
     """One station as a policy sees it."""
 
-    __slots__ = ("cost", "each", "inflows", "selectivity")
+    __slots__ = ("cost", "each", "inflows", "selectivity", "supposed")
 
-    def __init__(self, cost: float, selectivity: float, each: float) -> None:
+    def __init__(self, cost: float, selectivity: float, each: float, supposed: bool = False) -> None:
         self.cost = cost  # time per input tuple, its share of the start-up included
         self.each = each  # time for one more in the same run
         self.selectivity = selectivity  # outputs per input tuple
+        self.supposed = supposed  # whether nothing was declared of it, nor measured yet
         self.inflows: tuple[float, ...] = ()  # tuples per unit of time into each of its inputs
 
 
@@ -52,6 +54,16 @@ class Count:
         return self.consumed / (now - self.since) if now > self.since else None
 
 
+class Learnt(NamedTuple):
+    """What is known beside the estimates, by name: for one who goes on in another process."""
+
+    rates: Mapping[str, float]  # of streams that somebody reads
+    arrived: Mapping[str, int] = {}  # by stream: in this window
+    ends: float = 0.0  # when that is over
+    totals: Mapping[str, Count] = {}  # by station: from the beginning,
+    window: Mapping[str, Count] = {}  # and in this window
+
+
 class Statistics(Observer):
     """The declared figures: what every policy starts from."""
 
@@ -72,9 +84,17 @@ class Statistics(Observer):
         known = {**before.known(stations), **moved}
         for station, mine in zip(self._plan.stations, self._estimates, strict=True):
             if (it := known.get(station.name)) is not None:
-                mine.cost, mine.each, mine.selectivity = it.cost, it.each, it.selectivity
+                mine.cost, mine.each, mine.selectivity, mine.supposed = it.cost, it.each, it.selectivity, it.supposed
         rates = {stream.name: before.rate(stream) for stream in before._plan.streams if stream.consumers}
         self.flow([rates.get(stream.name, 1.0) for stream in self._plan.streams])
+
+    def learnt(self) -> Learnt:
+        """What is known beside the estimates, as it is at this instant."""
+        return Learnt({stream.name: self.rate(stream) for stream in self._plan.streams if stream.consumers})
+
+    def recall(self, learnt: Learnt) -> None:
+        """Go on from what was known in another process."""
+        self.flow([learnt.rates.get(stream.name, 1.0) for stream in self._plan.streams])
 
     def rate(self, stream: Stream) -> float:
         """Tuples of a stream per unit of time; 0 of one that nobody reads."""
@@ -125,6 +145,22 @@ class Measured(Statistics):
             self._arrived = [arrived.get(stream.name, 0) for stream in self._plan.streams]
             self.totals = self._followed(self.totals, before.totals, before._plan, stations)
 
+    def learnt(self) -> Learnt:
+        arrived = dict(zip([stream.name for stream in self._plan.streams], self._arrived, strict=True))
+        return super().learnt()._replace(arrived=arrived, ends=self._ends, totals=self._named(self.totals))
+
+    def recall(self, learnt: Learnt) -> None:
+        super().recall(learnt)
+        self._ends = max(learnt.ends, self._ends)
+        self._arrived = [learnt.arrived.get(stream.name, 0) for stream in self._plan.streams]
+        self.totals = self._recalled(self.totals, learnt.totals)
+
+    def _named(self, counts: list[Count]) -> dict[str, Count]:
+        return {s.name: copy.copy(count) for s, count in zip(self._plan.stations, counts, strict=True)}
+
+    def _recalled(self, mine: list[Count], theirs: Mapping[str, Count]) -> list[Count]:
+        return [theirs.get(s.name, count) for s, count in zip(self._plan.stations, mine, strict=True)]
+
     def _followed(self, mine: list[Count], theirs: list[Count], plan: Plan, stations: Collection[str]) -> list[Count]:
         """Counts by station, gone on from what they were for those that are still there."""
         before = {s.name: theirs[s.index] for s in plan.stations if s.name in stations}
@@ -141,7 +177,7 @@ class Measured(Statistics):
         """Let this be what is known of a station."""
         known, operator = self._estimates[index], self._engine.plan.stations[index].operator
         known.cost = max(cost, 1e-12)  # policies divide by it
-        known.selectivity = selectivity
+        known.selectivity, known.supposed = selectivity, False
         if not operator.startup:  # otherwise the part of it that is not start-up is known as declared only
             known.each = known.cost
 
@@ -167,8 +203,6 @@ class Averages(Measured):
     def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
         super().__init__(plan, rates)
         self._weight = plan.settings.history
-        # Of these nothing was declared: what is measured first is worth more than what was supposed.
-        self._unknown = {station.index for station in plan.stations if not station.operator.declared}
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
@@ -177,8 +211,7 @@ class Averages(Measured):
             self.note(runs.setdefault(queue.station.index, Count()), taken, made, cost)
         for index, run in runs.items():
             known = self._estimates[index]
-            w = self._weight if index not in self._unknown else 0.0
-            self._unknown.discard(index)
+            w = 0.0 if known.supposed else self._weight  # what is measured is worth more than what was supposed
             cost = w * known.cost + (1 - w) * run.busy / run.consumed
             self.learn(index, cost, w * known.selectivity + (1 - w) * run.produced / run.consumed)
         self._engine.remeasure([self._engine.plan.stations[index] for index in runs])
@@ -197,6 +230,13 @@ class Windows(Measured):
         super().follow(before, stations, moved)
         if isinstance(before, Windows):
             self._window = self._followed(self._window, before._window, before._plan, stations)
+
+    def learnt(self) -> Learnt:
+        return super().learnt()._replace(window=self._named(self._window))
+
+    def recall(self, learnt: Learnt) -> None:
+        super().recall(learnt)
+        self._window = self._recalled(self._window, learnt.window)
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
@@ -222,4 +262,5 @@ KINDS = {"declared": Statistics, "average": Averages, "window": Windows}
 def declared(station: Station) -> Estimate:
     """What the plan says, the start-up spread over the tuples a run takes."""
     operator = station.operator
-    return Estimate(operator.cost + operator.startup / (operator.take or 1), operator.selectivity, operator.cost)
+    cost = operator.cost + operator.startup / (operator.take or 1)
+    return Estimate(cost, operator.selectivity, operator.cost, not operator.declared)

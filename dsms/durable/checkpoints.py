@@ -14,7 +14,7 @@ from zlib import crc32
 from dsms.errors import DsmsError
 
 KEPT = 3
-MAGIC = b"dsms checkpoint 1\n"
+MAGIC = b"dsms checkpoint 2\n"
 LENGTH = 8  # bytes that say how long the table of contents is
 NAME = re.compile(r"checkpoint-(\d{12})")
 Data = bytes | bytearray | memoryview

@@ -14,9 +14,9 @@ from dsms.goods import Goods
 from dsms.live.delivery import Delivery
 from dsms.live.domain import Domain
 from dsms.live.handover import standing
+from dsms.live.roster import Roster
 from dsms.live.snapshot import Snapshot
 from dsms.policies.registry import policy_named
-from dsms.qos import Qos
 from dsms.selection.gatherer import text_of
 
 log = logging.getLogger("dsms")
@@ -86,21 +86,38 @@ class DurableDomain(Domain):
                 engine.qos,
                 dict(self._positions),
                 self.state == "paused",
+                engine.chosen.learnt(),
+                engine.statistics.learnt(),
+                self.watch.counted(engine),
+                self._quarantine.resting(engine),
             )
             return Taken(taken, stopwatch() - begun)
 
         return self.ask(look).result()
 
-    def restore(self, snapshot: Snapshot, goods: Mapping[str, Goods]) -> None:
-        """Go on from a snapshot; only one who has no queries yet can."""
-        self.adopt(snapshot.roster, replace(snapshot.inventory, goods=goods))
-        policy, qos = policy_named(snapshot.policy), Qos.of(snapshot.qos)
+    def restore(self, snapshot: Snapshot, goods: Mapping[str, Goods], hung: str | None = None) -> None:
+        """Go on from a snapshot; only one who has no queries yet can.
 
-        def set_up() -> None:
-            self.engine.require(qos)
-            self.engine.swap(policy)
+        The queries of a station that has hung rest: it would get the same rows again.
+        """
+        inventory, policy = replace(snapshot.inventory, goods=goods), policy_named(snapshot.policy)
+
+        def go_on(roster: Roster) -> None:
+            self._become(roster, inventory)
+            engine = self.engine
+            engine.statistics.recall(snapshot.statistics)
+            engine.require(snapshot.qos)
+            engine.swap(policy)
+            policy.recall(snapshot.learnt)
+            engine.rerank()
+            self.watch.recall(snapshot.counted, engine)
+            self._quarantine.recall(engine, snapshot.resting)
+            if hung is not None:
+                self._quarantine.bar(engine, hung, f"operator {hung!r} did not come back, so its process was ended")
             self._positions = dict(snapshot.positions)
             if snapshot.paused:
                 self._turn_to("running", "paused")
 
-        self.ask(set_up).result()
+        with self._changing:
+            after = self.roster.adopting(snapshot.roster)
+            self.ask(lambda: go_on(after)).result()

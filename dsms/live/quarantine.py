@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dsms.errors import DsmsError, existing
+from dsms.plan import Plan
 from dsms.shedding import dependents, own_stations
 
 if TYPE_CHECKING:
@@ -14,6 +16,19 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("dsms")
 FAILURES = 8  # batches in a row of which no row got through
+
+
+class Resting(NamedTuple):
+    """Who rests, for one that goes on in another process."""
+
+    reasons: Mapping[str, str] = {}  # by query
+    failing: Mapping[str, float] = {}  # by station that is to blame: how often it has failed in a row
+
+    def fitted(self, before: Plan, staying: Collection[str]) -> Resting:
+        """The same for another plan in which these stations go on as they are: others may try again."""
+        failing = {name: times for name, times in self.failing.items() if name in staying}
+        queries = dependents(before, failing)
+        return Resting({name: reason for name, reason in self.reasons.items() if name in queries}, failing)
 
 
 class Quarantine:
@@ -54,6 +69,16 @@ class Quarantine:
         self._reasons = {name: reason for name, reason in self._reasons.items() if name not in released}
         self.apply(engine)
         return released
+
+    def resting(self, engine: Engine) -> Resting:
+        """Who rests, as it is at this instant."""
+        return Resting(dict(self._reasons), {name: engine.runner.barren.get(name, 0) for name in self._seen})
+
+    def recall(self, engine: Engine, resting: Resting) -> None:
+        """Let those rest that rested in another process."""
+        self._reasons, self._seen = dict(resting.reasons), set(resting.failing)
+        engine.runner.barren.update((name, times) for name, times in resting.failing.items() if times)
+        self.apply(engine)
 
     def apply(self, engine: Engine) -> None:
         """Have an engine, which may be another than before, give up all that is for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -114,9 +115,20 @@ class Results(Observer):
         after._latencies, after._late = self._latencies.carried(names, now), self._late.carried(names, now)
         after._stale, after._known = self._stale.carried(names, now), self._known.carried(plan, now)
         after.tally = self.tally.carried(names)
-        counts = dict(zip(self._stale.names, self.counts.tolist(), strict=True))
+        counts = self.counted()
         after.counts[:] = [counts.get(name, 0) for name in names]
         return after
+
+    def counted(self) -> dict[str, int]:
+        """By query: how many results have left."""
+        return dict(zip(self._stale.names, self.counts.tolist(), strict=True))
+
+    def recall(self, turns: int, counts: Mapping[str, int], tally: Tally, phases: Phases) -> None:
+        """Go on with what another has counted."""
+        names = self._stale.names
+        self.turns, self.tally, self.phases = turns, tally.carried(names), phases
+        self.counts[:] = [counts.get(name, 0) for name in names]
+        phases.resume(self.engine.clock.now())
 
     @property
     def _asked(self) -> int:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from dsms.live.counted import Counted
 from dsms.live.handover import Inventory
+from dsms.live.quarantine import Resting
 from dsms.live.roster import Roster
 from dsms.qos import Qos
+from dsms.statistics import Learnt
 
 T = TypeVar("T")
 
@@ -22,7 +25,11 @@ class Snapshot:
     policy: str  # as people type it
     qos: Qos
     positions: Mapping[str, int]  # by gateway: up to where its log is in here
-    paused: bool = False
+    paused: bool
+    learnt: Any  # by the policy: how candidates were scored, whose turn it is
+    statistics: Learnt
+    counted: Counted
+    resting: Resting
 
     def fitted(self, roster: Roster, staying: Collection[str]) -> Snapshot:
         """The same for another plan, in which these stations go on as they are."""
@@ -36,7 +43,7 @@ class Snapshot:
             weights=_among(held.weights, queries),
             results=_among(held.results, queries),
         )
-        return replace(self, roster=roster, inventory=fitted)
+        return replace(self, roster=roster, inventory=fitted, resting=self.resting.fitted(self.roster.plan, staying))
 
 
 def _among(values: Mapping[str, T], names: Collection[str]) -> dict[str, T]:

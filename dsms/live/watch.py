@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 from dsms.advice.explain import segments_of
 from dsms.advice.reasons import finite
 from dsms.bound import Bound
+from dsms.live.counted import Counted
 from dsms.live.decided import Decided
 from dsms.live.phases import Phases
 from dsms.live.rates import Rates
@@ -68,6 +70,29 @@ class Watch:
         after._recent, after.decided = self._recent, self.decided
         after.times, after.bound = self.times.carried(plan), self.bound.carried(plan)
         return after
+
+    def counted(self, engine: Engine) -> Counted:
+        """What was counted from the beginning, as it is at this instant."""
+        self._settle(engine)
+        results, runner = self._results, engine.runner
+        return Counted(
+            dict(self._rates.rows),
+            results.counted(),
+            results.tally.carried(results.tally.names),
+            results.turns,
+            copy.deepcopy(results.phases),
+            dict(runner.left_aside),
+            dict(runner.reasons),
+        )
+
+    def recall(self, counted: Counted, engine: Engine) -> None:
+        """Go on with what was counted in another process; of what is not there any more, not."""
+        self._settle(engine)
+        stations = {station.name for station in engine.plan.stations}
+        self._rates.rows.update((name, rows) for name, rows in counted.rows.items() if name in self._rates.rows)
+        self._results.recall(counted.turns, counted.results, counted.tally, counted.phases)
+        engine.runner.left_aside.update({key: rows for key, rows in counted.asides.items() if key[0] in stations})
+        engine.runner.reasons.update({key: said for key, said in counted.reasons.items() if key[0] in stations})
 
     def status(self, engine: Engine) -> dict[str, Any]:
         """How things stand, as plain data; what does not exist is None."""

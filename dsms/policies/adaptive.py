@@ -18,7 +18,7 @@ from dsms.policies.base import Policy
 from dsms.qos import Qos
 from dsms.segment import Segment, Share
 from dsms.selection.gatherer import Gatherer, Statistic, text_of
-from dsms.selection.selector import Choice, Selector
+from dsms.selection.selector import Choice, Experience, Selector
 from dsms.selection.tuning import Tuning, candidates, check
 
 if TYPE_CHECKING:
@@ -105,6 +105,13 @@ class Adaptive(Policy):
     def consider(self, qos: Qos) -> None:
         if self.selector is not None:  # better now than in the middle of the run
             qos.check(self.selector.gatherer.statistics())
+
+    def learnt(self) -> Experience | None:
+        return None if self.selector is None else self.selector.learnt()
+
+    def recall(self, learnt: Any) -> None:
+        if self.selector is not None and learnt is not None:
+            self.selector.recall(learnt)
 
     def segments(self, plan: Plan) -> list[Segment]:
         return self._first(plan).segments(plan)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dsms.plan import Plan
 from dsms.qos import Qos
@@ -59,6 +59,14 @@ class Policy(ABC):
 
     def consider(self, qos: Qos) -> None:
         """This is to be wanted while it is in charge: one that goes by it refuses what it cannot go by."""
+        return
+
+    def learnt(self) -> Any:
+        """What it has found out while it was in charge, for one like it in another process; None: nothing."""
+        return None
+
+    def recall(self, learnt: Any) -> None:
+        """Go on with what another like it has learnt; it is in charge already."""
         return
 
     def tried(self, engine: Engine) -> Policy:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from dsms.errors import PolicyError
 from dsms.plan import Plan
@@ -35,6 +35,12 @@ class Cyclic(Policy):
 
     def priority(self, segment: Segment) -> float:
         return -self._next(segment)
+
+    def learnt(self) -> int:
+        return self._at
+
+    def recall(self, learnt: Any) -> None:
+        self._at = learnt
 
     def served(self, segment: Segment) -> None:
         self._at = self._next(segment)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from dsms.plan import Plan
 from dsms.policies.base import Policy
 from dsms.runners.base import Step
 from dsms.segment import Segment
-from dsms.selection.views import Values, View, ratio
+from dsms.selection.views import Column, Values, View, ratio
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -115,6 +115,17 @@ class Gatherer(Observer):
         if algorithm not in self.views:
             raise DsmsError(f"no view of {algorithm!r}: it has not run{existing(algorithm, self.views)}")
         return self.views[algorithm]
+
+    def learnt(self) -> dict[str, dict[str, Column]]:
+        """What was seen of the plan as a whole, which is all that scores go by: by algorithm; under "" of all."""
+        return {name: view.columns("plan") for name, view in {"": self.historic, **self.views}.items()}
+
+    def recall(self, learnt: Mapping[str, Mapping[str, Column]]) -> None:
+        """Go on from what another has seen."""
+        self.forget()
+        for name, columns in learnt.items():
+            view = self.views.setdefault(name, self._fresh()) if name else self.historic
+            view.columns("plan").update(columns)
 
     def forget(self) -> None:
         """Begin all views anew."""
@@ -296,7 +307,7 @@ def text_of(policy: Policy) -> str:
     """The policy as people would type it: its name, and the parameters that are not as they are by default."""
     parameters: Sequence[Any] = dataclasses.fields(policy) if dataclasses.is_dataclass(policy) else ()
     given = {p.name: getattr(policy, p.name) for p in parameters if p.init and getattr(policy, p.name) != p.default}
-    text = ",".join(f"{name}={str(value).removesuffix('.0')}" for name, value in given.items())
+    text = ",".join(f"{name}={str(value).removesuffix('.0').replace(',', '+')}" for name, value in given.items())
     return f"{policy.name}:{text}" if text else policy.name
 
 

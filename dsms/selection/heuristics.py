@@ -8,7 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from dsms.observers import Observer
 from dsms.policies.base import Policy
@@ -51,6 +51,12 @@ class Heuristic(Protocol):
     def choose(self, question: Question) -> Answer:
         """The next of the candidates."""
 
+    def learnt(self) -> Any:
+        """What it goes by beside what it is asked, for one like it in another process."""
+
+    def recall(self, learnt: Any) -> None:
+        """Go on with that."""
+
 
 class Roulette:
     """By chance, in proportion to the scores."""
@@ -64,6 +70,12 @@ class Roulette:
     def choose(self, question: Question) -> Answer:
         sectors = [max(question.scores[name], LEAST) for name in question.candidates]
         return Answer(self._chance.choices(list(question.candidates), sectors)[0], "roulette", {})
+
+    def learnt(self) -> Any:
+        return self._chance.getstate()
+
+    def recall(self, learnt: Any) -> None:
+        self._chance.setstate(learnt)
 
 
 class Best:
@@ -87,6 +99,12 @@ class Best:
         self._count += 1
         self._chosen[chosen] = self._count
         return Answer(chosen, "best", {})
+
+    def learnt(self) -> Any:
+        return self._chosen, self._count
+
+    def recall(self, learnt: Any) -> None:
+        self._chosen, self._count = learnt
 
 
 class Predictive:
@@ -115,6 +133,12 @@ class Predictive:
         weights = {metric: question.qos.weight_of(metric) for metric in METRICS}
         chosen, reasons = best(outlooks, weights, question.active, self._hysteresis)
         return Answer(chosen, "predictive", {name: ratios["score"] for name, ratios in reasons.items()})
+
+    def learnt(self) -> Any:
+        return self._expected
+
+    def recall(self, learnt: Any) -> None:
+        self._expected = learnt
 
 
 # Made anew for every run, with its seed.

@@ -5,9 +5,10 @@ Sutherland, Raindrop thesis, chapter 5. A choice falls between two turns; nothin
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dsms.observers import Observer
 from dsms.policies.base import Policy
@@ -17,6 +18,7 @@ from dsms.segment import Segment
 from dsms.selection.gatherer import Gatherer
 from dsms.selection.heuristics import HEURISTICS, Answer, Question
 from dsms.selection.tuning import Tuning
+from dsms.selection.views import Column
 
 if TYPE_CHECKING:
     from dsms.engine import Engine
@@ -33,6 +35,19 @@ class Choice(NamedTuple):
     why: str  # warm-up, exploration, starvation, or the heuristic's word
     scores: Mapping[str, float]
     figures: Mapping[str, float]  # what a heuristic of its own went by
+
+
+class Experience(NamedTuple):
+    """What a selector has learnt and was about to do, for one that goes on with it in another process."""
+
+    scores: Scores
+    views: Mapping[str, Mapping[str, Column]]
+    heuristic: Any
+    agenda: Sequence[tuple[str, str, float]]
+    kept: float
+    active: str
+    why: str
+    left: float  # time until there is a choice again
 
 
 class Scores:
@@ -119,6 +134,20 @@ class Selector(Observer):
         """As of the last evaluation."""
         return dict(self._scores.now)
 
+    def learnt(self) -> Experience:
+        """All of it as it is at this instant."""
+        found = self._scores, self.gatherer.learnt(), self._heuristic.learnt(), list(self._agenda)
+        return Experience(*copy.deepcopy(found), self._kept, self.active, self._why, max(0.0, self._due - self._now()))
+
+    def recall(self, learnt: Experience) -> None:
+        """Go on with what another has learnt, unless that was of other candidates."""
+        if learnt.scores.now.keys() != self.candidates.keys():
+            return
+        self._scores, self._kept, self._agenda = learnt.scores, learnt.kept, deque(learnt.agenda)
+        self.gatherer.recall(learnt.views)
+        self._heuristic.recall(learnt.heuristic)
+        self._give(Answer(learnt.active, learnt.why, {}), learnt.left)
+
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         if self._now() >= self._due:
             self.evaluate()
@@ -133,7 +162,10 @@ class Selector(Observer):
             self.gatherer.forget()  # empty queues to begin with flatter whoever is first
         else:
             self._scores.update(self.active, self.gatherer, qos)
-        answer, length = self._next(qos, starving)
+        self._give(*self._next(qos, starving))
+
+    def _give(self, answer: Answer, length: float) -> None:
+        """Let this one decide for so long."""
         changes = answer.chosen != self.active
         self._note(answer, length)
         if changes:

@@ -85,6 +85,10 @@ class View:
         """One value more for every object of a kind; NaN where there is none."""
         self._columns[kind][statistic].add(values, self._weight)
 
+    def columns(self, kind: str) -> dict[str, Column]:
+        """All statistics of this kind of object."""
+        return self._of(kind)
+
     def statistics(self, kind: str = "operator") -> list[str]:
         """The statistics of this kind of object."""
         return list(self._of(kind))
