@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from actors.arrears import Arrears
 from actors.calls import Calls
 from actors.durable_lane import DurableLane
 from actors.intake import Intake, Origin
@@ -18,6 +19,7 @@ from dsms.batch import Batch
 from dsms.durable import Committed, Committer, Entry, SqliteLog, Standing
 from dsms.errors import DsmsError
 from dsms.live.routes import Routes
+from dsms.live.terms import Terms
 from dsms.parcel import Parcel
 from dsms.wire import Advance, Data, Decoder, End, WireError, encoded
 
@@ -38,7 +40,7 @@ class DurableIntake(Intake):
     Belongs to the thread of a gateway's loop, as the other does; storing and reading the log have threads of their own.
     """
 
-    def __init__(self, name: str, calls: Calls, path: Path) -> None:
+    def __init__(self, name: str, calls: Calls, path: Path, stored: int = Terms.stored) -> None:
         super().__init__(name, calls)
         self.name, self.calls = name, calls
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -46,10 +48,12 @@ class DurableIntake(Intake):
         self._finished: dict[str, int] = dict(self._log.ended())
         self._ended = set(self._finished)
         self._tail = Tail(self._log.last())
+        self._arrears, self._stored = Arrears(self._log.sizes()), stored
+        self._reached = 0  # up to where all schedulers have the log, as far as is known
         self._reader = ThreadPoolExecutor(1, "log reader")
         self._committer: Committer[Waiting] = Committer(self._log, self._tell)
         self._brought: dict[Any, DurableLane] = {}  # by scheduler
-        self._limit: int | None = None  # while nothing after this offset may be brought
+        self._upto: int | None = None  # while nothing after this offset may be brought
         self._changed = asyncio.Event()
 
     def producers(self) -> Mapping[str, Standing]:
@@ -59,7 +63,7 @@ class DurableIntake(Intake):
     def serve(self, routes: Routes) -> None:
         """Bring what is in the log by these routes from now on."""
         self._loop = asyncio.get_running_loop()
-        self.routes, self._limit = routes, None
+        self.routes, self._upto = routes, None
         for lane in self._brought.values():
             self._loop.create_task(lane.end())
         self._brought = {scheduler: DurableLane(scheduler, self) for scheduler in routes.schedulers}
@@ -67,8 +71,8 @@ class DurableIntake(Intake):
 
     async def hold(self, streams: Iterable[str]) -> None:
         """Bring nothing that comes from now on; returns when all that came before is admitted, by everybody."""
-        self._limit = self._tail.last
-        while self._limit is not None and any(lane.position != self._limit for lane in self._brought.values()):
+        self._upto = self._tail.last
+        while self._upto is not None and any(lane.position != self._upto for lane in self._brought.values()):
             await self._changed.wait()
 
     async def halt(self) -> None:
@@ -102,15 +106,16 @@ class DurableIntake(Intake):
     def forget(self, upto: int) -> None:
         """Nobody can want the log up to this offset any more."""
         self._committer.forget(upto)
+        self._arrears.forget(upto)
 
     async def after(self, offset: int, size: int) -> Sequence[Kept]:
         """What is in the log after an offset, once there is something that may be brought."""
-        while offset >= (self._tail.last if self._limit is None else self._limit):
+        while offset >= (self._tail.last if self._upto is None else self._upto):
             await self._changed.wait()
         found = self._tail.after(offset, size)
         if found is None:
             found = await asyncio.get_running_loop().run_in_executor(self._reader, self._read, offset, size)
-        allowed = found if self._limit is None else [one for one in found if one.offset <= self._limit]
+        allowed = found if self._upto is None else [one for one in found if one.offset <= self._upto]
         return allowed or await self.after(offset, size)
 
     def packed(self, stream: str, batch: Batch, scheduler: Any) -> tuple[tuple[Any, ...], Parcel, Batch]:
@@ -132,7 +137,11 @@ class DurableIntake(Intake):
             )
 
     def moved(self) -> None:
-        """Something has come about that others may wait for."""
+        """Something has come about that others may wait for, or that lets clients be read again."""
+        positions = [lane.position for lane in self._brought.values()]
+        if known := [position for position in positions if position is not None]:
+            self._reached = min(known) if len(known) == len(positions) else min(self._reached, *known)
+        self._limit("stored", self._arrears.after(self._reached), self._stored)
         self._changed.set()
         self._changed = asyncio.Event()
 
@@ -140,7 +149,13 @@ class DurableIntake(Intake):
         """How far the log goes, and what keeps a scheduler from having all of it."""
         errors = [lane.error for lane in self._brought.values() if lane.error is not None]
         behind = [self._tail.last - lane.position for lane in self._brought.values() if lane.position is not None]
-        return {"offset": self._tail.last, "behind": max(behind, default=0), "error": next(iter(errors), None)}
+        return {
+            "offset": self._tail.last,
+            "behind": max(behind, default=0),
+            "bytes": self._arrears.after(self._reached),
+            "full": self.full,
+            "error": next(iter(errors), None),
+        }
 
     def close(self) -> None:
         """Store what waits, and end."""
@@ -165,6 +180,7 @@ class DurableIntake(Intake):
                 self._ended.discard(said.stream)
             if offset is not None and said is not None:
                 self._tail.add(Kept(offset, said, size))
+                self._arrears.add(offset, size)
                 if isinstance(said, Data):
                     self.rows[said.stream] += said.batch.rows
                 elif isinstance(said, End):

@@ -47,7 +47,8 @@ class Gateway:
         keep_small()
         self._name, self._outlet, self._terms = name, outlet, terms or Terms()
         self._calls = Calls()
-        self._durable = DurableIntake(name, self._calls, Path(durable) / f"{name}.log") if durable else None
+        path = Path(durable) / f"{name}.log"
+        self._durable = DurableIntake(name, self._calls, path, self._terms.stored) if durable else None
         self._desk = Desk(name, self._calls, outlet, self._terms.connections, self._durable)
         self._desk.subscribers.patient = bool(durable)
         self._address: tuple[str, int] | None = None
@@ -99,7 +100,7 @@ class Gateway:
     def forget(self, upto: int) -> None:
         """Nobody can want the log up to this offset any more."""
         if self._durable is not None:
-            self._durable.forget(upto)
+            self._loop.call_soon_threadsafe(self._durable.forget, upto)
 
     def attach(self, outlet: Any) -> None:
         """Another outlet is where results come from: it is asked for those that clients have not got yet."""
@@ -136,7 +137,10 @@ class Gateway:
 
         async def metrics() -> Samples:
             desk = self._desk
+            log = {} if self._durable is None else self._durable.positions()
             return {
+                **({"dsms_log_behind_bytes": [((self._name,), log["bytes"])]} if log else {}),
+                "dsms_ingest_stopped": [((self._name,), float(desk.intake.full))],
                 "dsms_ingest_rows_total": [((self._name, stream), rows) for stream, rows in desk.intake.rows.items()],
                 "dsms_ingest_bytes_total": [((self._name,), desk.bytes)],
                 "dsms_ingest_rejected_total": [((self._name,), desk.rejected)],

@@ -36,9 +36,9 @@ class Intake:
     def __init__(self, name: str, calls: Calls, most: int = BYTES) -> None:
         self.routes = Routes()
         self.rows: Counter[str] = Counter()  # by stream
-        self.full = False  # whether more is on its way than should be; `roomy` is called when that has passed
         self.roomy: Callable[[], None] = lambda: None
         self._most = most
+        self._excess: set[str] = set()  # of what there is more than should be
         self._bytes = 0.0  # on their way
         self._calls = calls
         self._prefix = f"{name}.{secrets.token_hex(4)}."  # one that was here before may have had the same name
@@ -48,6 +48,11 @@ class Intake:
         self._told: set[Any] = set()  # the schedulers that know that all they read has ended
         self._holding: set[str] = set()
         self._held: list[Callable[[], None]] = []
+
+    @property
+    def full(self) -> bool:
+        """Whether more is here than should be: nobody is read until `roomy` is called."""
+        return bool(self._excess)
 
     def producers(self) -> Mapping[str, Standing]:
         """What is known of those who were here before this process was."""
@@ -85,11 +90,16 @@ class Intake:
     def _weigh(self, size: float) -> None:
         """So many bytes more, or less, are on their way."""
         self._bytes += size
-        if self._bytes > self._most:
-            self.full = True
-        elif self.full and self._bytes <= self._most / 2:
-            self.full = False
-            self.roomy()
+        self._limit("on its way", self._bytes, self._most)
+
+    def _limit(self, what: str, size: float, most: float) -> None:
+        """Of something there are so many bytes: where these are too many, there is room again at half of them."""
+        if size > most:
+            self._excess.add(what)
+        elif what in self._excess and size <= most / 2:
+            self._excess.discard(what)
+            if not self._excess:
+                self.roomy()
 
     def _take(self, stream: str, batch: Batch, done: Done, origin: Origin | None) -> None:
         if stream in self._holding:

@@ -190,6 +190,7 @@ METRICS = (
     Metric("dsms_ingest_bytes_total", COUNTER, "bytes", PART, "Bytes that have come to a gateway."),
     Metric("dsms_ingest_rejected_total", COUNTER, "frames", PART, "Frames that a gateway has refused."),
     Metric("dsms_ingest_connections", GAUGE, "connections", PART, "Clients connected to a gateway."),
+    Metric("dsms_ingest_stopped", GAUGE, "", PART, "1 while a gateway reads nothing as it holds too much already."),
     # Durability, where that is wanted.
     Metric(
         "dsms_checkpoint_pause_seconds",
@@ -199,6 +200,7 @@ METRICS = (
         "How long turns had to wait for a checkpoint.",
         PAUSE,
     ),
+    Metric("dsms_log_behind_bytes", GAUGE, "bytes", PART, "Bytes of a gateway's log that a domain has yet to admit."),
     Metric("dsms_checkpoint_age_seconds", GAUGE, "seconds", (), "Time since the last checkpoint was safe."),
     Metric("dsms_checkpoint_bytes", GAUGE, "bytes", (), "Bytes of the last checkpoint."),
     Metric("dsms_checkpoint_failed", GAUGE, "", (), "1 while a checkpoint, or a recovery, could not be done."),

@@ -38,6 +38,11 @@ BOUNDS = Row(
             Ask(chosen("dsms_ingest_paused"), DOMAIN),
             names=(("goes on", GOOD), ("waits", BAD)),
         ),
+        states(
+            "Gateways",
+            Ask(chosen("dsms_ingest_stopped"), PART),
+            names=(("read", GOOD), ("do not read", BAD)),
+        ),
         timeseries("Share of time that rows had to wait", Ask(rate("dsms_ingest_paused_seconds_total"), DOMAIN)),
         timeseries(
             "Memory and its limit",
@@ -78,6 +83,7 @@ SAFETY = Row(
             Ask(quantile(0.5, "dsms_checkpoint_pause_seconds", "domain"), "p50, domain {{domain}}"),
             Ask(quantile(0.99, "dsms_checkpoint_pause_seconds", "domain"), "p99, domain {{domain}}"),
         ),
+        timeseries("Stored and not yet admitted", Ask(chosen("dsms_log_behind_bytes"), PART)),
         timeseries("Age of the last checkpoint", Ask(chosen("dsms_checkpoint_age_seconds"))),
         timeseries("Size of the last checkpoint", Ask(chosen("dsms_checkpoint_bytes"))),
         timeseries(

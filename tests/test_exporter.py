@@ -84,7 +84,7 @@ def test_of_everything_there_is_a_sample_where_everything_happens(tmp_path: Any)
     safety.saved({"number": 1, "bytes": 99}, {"0": 0.004}, 0.1)
     with (
         domain_of(asked(even=EVEN), results, policy=ADAPTIVE) as domain,
-        running(plan_of({"s": {"x": "int64"}}, all="SELECT x FROM s")) as (_, gateway, door),
+        running(plan_of({"s": {"x": "int64"}}, all="SELECT x FROM s"), durable=str(tmp_path)) as (_, gateway, door),
         dsms.connect(door) as client,
         exporting(domain=domain, gateway=gateway, deployment=safety) as address,
     ):

@@ -110,6 +110,12 @@ def troubles(status: Found) -> list[str]:
             f"{each['reason']}"
             for each in one.get("asides", ())
         ]
+    for place, one in enumerate(status["gateways"]):
+        log = one.get("log") or {}
+        said += (
+            [f"gateway {place} reads nothing: {count(log['bytes'])} bytes wait in its log"] if log.get("full") else []
+        )
+        said += [f"gateway {place} cannot bring what it has stored: {log['error']}"] if log.get("error") else []
     return said
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -40,6 +40,9 @@ class Log(Protocol):
 
     def read(self, after: int, size: int) -> list[Stored]:
         """Frames after an offset, at least one if there is one, and no more once they have so many bytes."""
+
+    def sizes(self) -> Iterable[tuple[int, int]]:
+        """The offset of each frame that is here, and its bytes; the oldest first."""
 
     def forget(self, upto: int) -> None:
         """Nobody wants the frames up to this offset again; what is known of producers stays."""

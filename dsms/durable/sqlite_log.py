@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from zlib import crc32
@@ -64,6 +64,11 @@ class SqliteLog:
                     break
             rows.close()
         return found
+
+    def sizes(self) -> Iterable[tuple[int, int]]:
+        """The offset of each frame that is here, and its bytes; the oldest first."""
+        with self._lock, self._told("cannot be read"):
+            return self._database.execute("SELECT offset, length(frame) FROM entries ORDER BY 1").fetchall()
 
     def forget(self, upto: int) -> None:
         """Nobody wants the frames up to this offset again; what is known of producers stays."""

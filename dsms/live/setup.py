@@ -15,7 +15,7 @@ from dsms.wire.session import STRANGER
 CLOCKS = ("wall", "paced", "virtual")
 WHOLE = {  # with the least that each may be
     "domains": 1, "actors": 1, "gateways": 1, "port": 0, "metrics": 0, "connections": 1, "frame": STRANGER,
-    "most_rows": 1, "most_bytes": 1
+    "most_rows": 1, "most_bytes": 1, "most_stored": 1
 }  # fmt: skip
 POSITIVE = ("budget", "hello", "patience", "checkpoint")
 PORT = 7411  # outside the range that Ray keeps for its workers
@@ -43,6 +43,7 @@ class Setup:
     hello: float = 10.0  # seconds that a client has to say who it is
     most_rows: int | None = None  # that a domain holds before ingest stops; None: any number
     most_bytes: int | None = None  # likewise, with operators' state; None: a quarter of its machine's, for all domains
+    most_stored: int = 1024**3  # durable: bytes of a gateway's log that are not admitted before it reads no more
     patience: float = 30.0  # seconds without progress, though there is work, until the watchdog says so
     dead_letters: str = ""  # the folder for rows that operators fail on, on each scheduler's node; none: the plan's
     record: str = ""  # the folder that runs are recorded to, on each scheduler's node; none: they are not

@@ -20,9 +20,10 @@ class Terms:
     connections: int = 1000  # at one gateway
     frame: int = LIMIT  # bytes
     hello: float = 10.0  # seconds to say who one is
+    stored: int = Setup.most_stored  # bytes in the log of a gateway that no domain has room for
 
     @classmethod
     def of(cls, setup: Setup, tokens: Tokens | None, folder: Path) -> Terms:
         """Those of a deployment; its files are relative to the plan's folder."""
         certificate = Certificate.of(setup.certificate, setup.key, folder)
-        return cls(tokens, certificate, setup.connections, setup.frame, setup.hello)
+        return cls(tokens, certificate, setup.connections, setup.frame, setup.hello, setup.most_stored)

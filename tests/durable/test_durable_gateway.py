@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
+import threading
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from live_parts import Domain, plan_of, routes_of, serving
 
 import dsms
+from actors.arrears import Arrears
 from actors.parts import wait_for
 from actors.tail import Tail
 from dsms.client.client import RefusedError
 from dsms.errors import DsmsError
+from dsms.live.terms import Terms
 
 PLAN = plan_of({"s": {"n": "int64"}, "t": {"n": "int64"}}, all="SELECT n FROM s")
 WAIT = 30.0
@@ -44,9 +49,9 @@ class Standing(Domain):
 
 
 @contextmanager
-def durable(folder, *domains):
+def durable(folder, *domains, **terms):
     routes = replace(routes_of(PLAN, *domains), schedulers=domains)
-    with serving(routes, durable=str(folder)) as (gateway, address):
+    with serving(routes, durable=str(folder), terms=Terms(**terms)) as (gateway, address):
         yield gateway, address
 
 
@@ -57,6 +62,13 @@ def pushed(address, *numbers, producer="p"):
         client.flush(WAIT)
 
 
+def sent(client, numbers, count):
+    """The same rows so often, or until the client is closed."""
+    with suppress(DsmsError):
+        for _ in range(count):
+            client.push("s", {"n": numbers})
+
+
 def test_rows_are_acknowledged_though_nobody_takes_them_in_and_brought_when_somebody_does(tmp_path):
     domain = Standing()
     domain.working = False
@@ -65,7 +77,8 @@ def test_rows_are_acknowledged_though_nobody_takes_them_in_and_brought_when_some
         assert wait_for(lambda: gateway.status()["log"]["error"] == "it is gone", WAIT)
         domain.working = True
         assert domain.numbers(3) == [1, 2, 3]
-        assert gateway.status()["log"] == {"offset": 3, "behind": 0, "error": None}
+        stands = {"offset": 3, "behind": 0, "bytes": 0, "full": False, "error": None}
+        assert wait_for(lambda: gateway.status()["log"] == stands, WAIT)
 
 
 def test_another_process_goes_on_where_a_domain_stands_and_knows_every_producer(tmp_path):
@@ -145,6 +158,48 @@ def test_a_frame_that_was_refused_may_come_again_under_its_number_at_another_pro
                 client.flush(WAIT)
                 assert domain.numbers(1) == [1]
                 client.close()
+
+
+def test_nobody_is_read_while_too_much_is_stored_that_a_domain_has_no_room_for_also_by_another_process(tmp_path):
+    frame, most = np.arange(1000), 100_000  # of 8,000 bytes
+    domain = Standing()
+    domain.working = False
+    with durable(tmp_path, domain, stored=most) as (gateway, address):
+        client = dsms.connect(address, producer="p", patience=1.0)
+        sending = threading.Thread(target=sent, args=(client, frame, 400), daemon=True)
+        sending.start()
+        assert wait_for(lambda: gateway.status()["log"]["full"], WAIT)
+        assert not wait_for(lambda: gateway.status()["log"]["offset"] == 400, 0.5)
+        assert dict(gateway.metrics())["dsms_ingest_stopped"] == [(("g",), 1.0)]
+        [(_, behind)] = dict(gateway.metrics())["dsms_log_behind_bytes"]
+        assert behind > most
+        with pytest.raises(DsmsError, match="not acknowledged"):
+            client.close(0.1)
+        sending.join(WAIT)
+        stored = gateway.status()["log"]["offset"]
+    with durable(tmp_path, domain, stored=most) as (gateway, address):
+        assert gateway.status()["log"]["full"]
+        domain.working = True
+        assert wait_for(lambda: domain.stands == stored, WAIT)
+        with dsms.connect(address, producer="q") as client:
+            client.push("s", {"n": frame})
+            client.flush(WAIT)
+        assert wait_for(lambda: not gateway.status()["log"]["full"], WAIT)
+        assert dict(gateway.metrics())["dsms_ingest_stopped"] == [(("g",), 0.0)]
+
+
+@given(
+    sizes=st.lists(st.integers(1, 300), max_size=40),
+    at=st.integers(0, 45),
+    gone=st.integers(0, 45),
+    grain=st.integers(1, 500),
+)
+def test_arrears_are_what_is_behind_a_place_or_up_to_a_grain_more(sizes, at, gone, grain):
+    arrears = Arrears(enumerate(sizes, 1), grain)
+    arrears.forget(min(at, gone))
+    exact = sum(sizes[at:])
+    assert exact <= arrears.after(at) < exact + grain + max(sizes, default=0)
+    assert arrears.after(len(sizes)) == 0
 
 
 def test_a_tail_that_is_too_short_is_made_up_for_from_the_file(tmp_path, monkeypatch):
