@@ -89,16 +89,19 @@ class Deployment:
 
     def swap(self, policy: str, reason: str = "asked for", domain: str | None = None) -> list[dict[str, Any]]:
         """Let another policy decide, in one domain or in all."""
-        return [self._control(crew.scheduler.swap, policy, reason) for crew in self._chosen(domain)]
+        with self._steering():
+            return [self._control(crew.scheduler.swap, policy, reason) for crew in self._chosen(domain)]
 
     def require(self, qos: str, domain: str | None = None) -> None:
         """Let this be what is wanted."""
-        for crew in self._chosen(domain):
-            self._control(crew.scheduler.require, qos)
+        with self._steering():
+            for crew in self._chosen(domain):
+                self._control(crew.scheduler.require, qos)
 
     def weigh(self, query: str, weight: float) -> None:
         """Let a query count so much."""
-        self._control(self._home(query).scheduler.weigh, query, weight)
+        with self._steering():
+            self._control(self._home(query).scheduler.weigh, query, weight)
 
     def why(self, count: int = 1, domain: str | None = None) -> list[dict[str, Any]]:
         """The last decisions of each domain."""
@@ -114,11 +117,13 @@ class Deployment:
 
     def pause(self, domain: str | None = None) -> None:
         """Give no turns; rows still come in."""
-        self._each(domain, "pause")
+        with self._steering():
+            self._each(domain, "pause")
 
     def resume(self, domain: str | None = None) -> None:
         """Give turns again."""
-        self._each(domain, "resume")
+        with self._steering():
+            self._each(domain, "resume")
 
     def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
         """Take queries in while others run: where those are that they read or share with, or where least is to do."""
@@ -151,8 +156,9 @@ class Deployment:
 
     def readmit(self, query: str) -> list[str]:
         """Let a query out of quarantine, and all that rest for the same reason; answers which."""
-        names: list[str] = self._control(self._home(query).scheduler.readmit, query)
-        return names
+        with self._steering():
+            names: list[str] = self._control(self._home(query).scheduler.readmit, query)
+            return names
 
     def move(self, query: str, domain: str) -> dict[str, Any]:
         """Bring a query, and those that must be where it is, to another domain with all that is theirs."""
@@ -184,6 +190,11 @@ class Deployment:
         if (me := myself()) is not None:
             sweep(self._name, spare=[f"{PREFIX}{self._name}"])
             threading.Timer(FAREWELL, lambda: ray.kill(me)).start()
+
+    @contextmanager
+    def _steering(self) -> Iterator[None]:
+        """Somebody sets something otherwise: once this is left, it is so for good."""
+        yield
 
     def _finish(self, query: str, number: int) -> None:
         """All results of a query that has gone, up to this number, have come."""

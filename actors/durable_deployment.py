@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,13 @@ class DurableDeployment(Deployment):
             with suppress(DsmsError):
                 self._save()
             super().down()
+
+    @contextmanager
+    def _steering(self) -> Iterator[None]:
+        """Not while something is rebuilt; and what is answered is in a checkpoint, from which it would be rebuilt."""
+        with self._changing:
+            yield
+            self._save()
 
     def _finish(self, query: str, number: int) -> None:
         self._folders.pop(query, None)
