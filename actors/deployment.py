@@ -4,46 +4,44 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import ray
 
-from actors.cluster import PREFIX, deployment
+from actors.cluster import PREFIX
 from actors.edition import edition
 from actors.heap import keep_small
 from actors.launch import Tell, Wanted, check_durable, check_ports, here, launched, places_for
 from actors.messages import CONTROL, myself, send
-from actors.parts import Crew, Parts, named, settled, sweep, wait_for
+from actors.parts import Parts, closed, settled, sweep, wait_for
+from actors.predecessor import make_room
+from actors.steering import OPENING, Steering
+from actors.ways import routes_of, streams_read
 from dsms.clock import epoch, stopwatch
-from dsms.errors import DsmsError, PlanError, existing
-from dsms.live.division import divided, together
+from dsms.errors import DsmsError
+from dsms.live.division import divided, home, together
 from dsms.live.roster import Roster
-from dsms.live.routes import Routes, Target, Way
 from dsms.live.setup import Setup
 from dsms.outlets import appends
-from dsms.plan import Plan, Query
+from dsms.plan import Query
 from dsms.tokens import Tokens
 
-OPENING = 120.0  # seconds for stations to be brought to their hosts, or from some to others
-ALIVE = 5.0  # seconds in which a deployment that lives says so
-SHOWN = 5  # names of what was left over
 NAME = re.compile(r"[A-Za-z0-9_-]+")
 UNDER_WAY = 10.0  # seconds that results may take from a host to the outlet
 FAREWELL = 0.2  # seconds for the last answer to be on its way
 
 
-class Deployment:
+class Deployment(Steering):
     """Steers the parts that it is given; they are actors, or plain objects in tests."""
 
     def __init__(self, name: str, table: Mapping[str, Any], folder: str, file: str, setup: Setup, parts: Parts) -> None:
         keep_small()
-        self._name, self._folder, self._setup, self._parts, self._epoch = name, folder, setup, parts, epoch()
+        super().__init__(parts)
+        self._name, self._folder, self._setup, self._epoch = name, folder, setup, epoch()
         self._roster = Roster(table, Path(folder), file)
-        self._where: dict[str, str] = {}  # by query: its domain
         self._doors: list[tuple[str, int]] = []
         self._metrics: str | None = None  # where they are served
         self._since: float | None = epoch()  # None: it is going down
@@ -87,52 +85,19 @@ class Deployment:
             "domains": [self._or_error(c.scheduler.status, _silent(c.name), CONTROL) for c in crews],
         }
 
-    def swap(self, policy: str, reason: str = "asked for", domain: str | None = None) -> list[dict[str, Any]]:
-        """Let another policy decide, in one domain or in all."""
-        with self._steering():
-            return [self._control(crew.scheduler.swap, policy, reason) for crew in self._chosen(domain)]
-
-    def require(self, qos: str, domain: str | None = None) -> None:
-        """Let this be what is wanted."""
-        with self._steering():
-            for crew in self._chosen(domain):
-                self._control(crew.scheduler.require, qos)
-
-    def weigh(self, query: str, weight: float) -> None:
-        """Let a query count so much."""
-        with self._steering():
-            self._control(self._home(query).scheduler.weigh, query, weight)
-
-    def why(self, count: int = 1, domain: str | None = None) -> list[dict[str, Any]]:
-        """The last decisions of each domain."""
-        return [
-            {"domain": crew.name, **decision}
-            for crew in self._chosen(domain)
-            for decision in self._control(crew.scheduler.why, count)
-        ]
-
     def checkpoint(self) -> dict[str, Any]:
         """Save everything now; only one that is durable can."""
         raise DsmsError(f"deployment {self._name!r} is not durable: `dsms up --durable DIR` starts one that is")
-
-    def pause(self, domain: str | None = None) -> None:
-        """Give no turns; rows still come in."""
-        with self._steering():
-            self._each(domain, "pause")
-
-    def resume(self, domain: str | None = None) -> None:
-        """Give turns again."""
-        with self._steering():
-            self._each(domain, "resume")
 
     def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
         """Take queries in while others run: where those are that they read or share with, or where least is to do."""
         with self._changing:
             after = self._roster.adding(table, Path(folder), file)
             fresh = [query for query in after.plan.queries if query.name not in self._where]
-            crew = self._parts.crews[self._place(after, [query.name for query in fresh])]
+            coming = [query.name for query in fresh]
+            crew = self._parts.crews[home(after.plan, coming, self._where, self._parts.crews)]
             self._settled(self._parts.outlet.open, {query.name: announced(query) for query in fresh}, folder)
-            with self._holding([query.name for query in fresh], after):
+            with self._holding(coming, after):
                 try:
                     names: list[str] = self._control(crew.scheduler.add, table, folder, file)
                 except DsmsError:
@@ -153,12 +118,6 @@ class Deployment:
                 del self._where[query]
             self._come({query: number})
             self._finish(query, number)
-
-    def readmit(self, query: str) -> list[str]:
-        """Let a query out of quarantine, and all that rest for the same reason; answers which."""
-        with self._steering():
-            names: list[str] = self._control(self._home(query).scheduler.readmit, query)
-            return names
 
     def move(self, query: str, domain: str) -> dict[str, Any]:
         """Bring a query, and those that must be where it is, to another domain with all that is theirs."""
@@ -182,19 +141,14 @@ class Deployment:
         """End everything: first what lets rows in, then what works, then what writes; parts may be dead already."""
         self._since = None
         parts = self._parts
-        _closed([*parts.gateways, *([] if parts.exporter is None else [parts.exporter])])
-        numbers = _closed([crew.scheduler for crew in parts.crews.values()])
+        closed([*parts.gateways, *([] if parts.exporter is None else [parts.exporter])])
+        numbers = closed([crew.scheduler for crew in parts.crews.values()])
         with suppress(DsmsError):
             self._come({query: number for told in numbers for query, number in (told or {}).items()})
-        _closed([parts.outlet])
+        closed([parts.outlet])
         if (me := myself()) is not None:
             sweep(self._name, spare=[f"{PREFIX}{self._name}"])
             threading.Timer(FAREWELL, lambda: ray.kill(me)).start()
-
-    @contextmanager
-    def _steering(self) -> Iterator[None]:
-        """Somebody sets something otherwise: once this is left, it is so for good."""
-        yield
 
     def _finish(self, query: str, number: int) -> None:
         """All results of a query that has gone, up to this number, have come."""
@@ -204,24 +158,13 @@ class Deployment:
         """Wait until all results that hosts have sent are with the outlet."""
         wait_for(lambda: not self._settled(self._parts.outlet.lacks, numbers), UNDER_WAY)
 
-    def _place(self, after: Roster, fresh: list[str]) -> str:
-        """The domain for queries that come."""
-        near = {name for one in fresh for name in together(after.plan, one)} - set(fresh)
-        if homes := {self._where[name] for name in near}:
-            count = {home: sum(self._where[name] == home for name in near) for home in homes}
-            return max(sorted(homes), key=lambda home: count[home])
-        work = dict.fromkeys(self._parts.crews, 0)
-        for query in self._roster.plan.queries:
-            work[self._where[query.name]] += len(query.stations)
-        return min(work, key=lambda domain: work[domain])
-
     @contextmanager
     def _holding(self, queries: Collection[str], roster: Roster | None = None) -> Iterator[None]:
         """Keep back what these queries read while they come, go or move; then it goes by the new ways.
 
         Else rows would be announced to a scheduler whose stations are at hosts that do not get them.
         """
-        streams = _read((roster or self._roster).plan, queries)
+        streams = streams_read((roster or self._roster).plan, queries)
         try:
             settled([send(g.hold, streams, group=CONTROL) for g in self._parts.gateways], "holding rows back", OPENING)
             yield
@@ -230,77 +173,11 @@ class Deployment:
 
     def _serve(self) -> None:
         """Let the gateways know who reads what: every domain that reads a stream gets it once."""
-        readers: dict[str, list[Target]] = {}
-        for crew in self._parts.crews.values():
-            for stream, places in self._control(crew.scheduler.routes).items():
-                if places:
-                    target = Target(crew.scheduler, tuple(crew.hosts[place] for place in places))
-                    readers.setdefault(stream, []).append(target)
-        plan = self._roster.plan
-        streams = {
-            stream.name: Way(stream.schema, stream.timestamp, tuple(readers.get(stream.name, ())))
-            for stream in plan.streams
-            if stream.schema is not None  # rows are checked where they come in: by that of which nothing is known none
-        }
-        queries = {query.name: query.node.schema for query in plan.queries if query.node is not None}
-        routes = Routes(streams, queries, self._epoch, tuple(crew.scheduler for crew in self._parts.crews.values()))
+        crews = self._parts.crews.values()
+        routes = routes_of(
+            self._roster.plan, [(crew, self._control(crew.scheduler.routes)) for crew in crews], self._epoch
+        )
         settled([send(gateway.serve, routes) for gateway in self._parts.gateways], "telling the gateways the ways")
-
-    def _each(self, domain: str | None, method: str) -> None:
-        """Have all domains meant do this, though some may refuse; if all do, that is an error."""
-        crews, refused = self._chosen(domain), list[DsmsError]()
-        for crew in crews:
-            try:
-                self._control(getattr(crew.scheduler, method))
-            except DsmsError as error:
-                refused.append(error)
-        if len(refused) == len(crews):
-            raise refused[0]
-
-    def _home(self, query: str) -> Crew:
-        if query not in self._where:
-            raise PlanError(f"no query {query!r}{existing(query, self._where)}")
-        return self._parts.crews[self._where[query]]
-
-    def _chosen(self, domain: str | None) -> list[Crew]:
-        crews = self._parts.crews
-        if domain is not None and domain not in crews:
-            raise DsmsError(f"no domain {domain!r}{existing(domain, crews)}")
-        return list(crews.values()) if domain is None else [crews[domain]]
-
-    def _control(self, method: Any, *arguments: Any) -> Any:
-        return settled(send(method, *arguments, group=CONTROL), _called(method), OPENING)
-
-    def _settled(self, method: Any, *arguments: Any) -> Any:
-        return settled(send(method, *arguments), _called(method))
-
-    def _or_error(self, method: Any, otherwise: dict[str, Any], group: str | None = None) -> dict[str, Any]:
-        try:
-            told: dict[str, Any] = settled(send(method, group=group), _called(method))
-        except DsmsError as error:
-            return {**otherwise, "state": "failed", "error": str(error)}
-        return told
-
-
-def _read(plan: Plan, queries: Collection[str]) -> list[str]:
-    """The streams that these queries read, directly or not."""
-    read: dict[int, str] = {}
-    for station in reversed(plan.stations):  # each after all that read it
-        if station.query.name in queries or id(station) in read:
-            read.update((id(producer), producer.name) for producer in station.inputs)
-    return [stream.name for stream in plan.streams if id(stream) in read]
-
-
-def _closed(parts: Sequence[Any]) -> list[Any]:
-    """Close parts, which may be dead already; what they answer."""
-    calls, answers = [], []
-    for part in parts:
-        with suppress(DsmsError):
-            calls.append(send(part.close))
-    for call in calls:
-        with suppress(DsmsError):
-            answers.append(settled(call, "closing"))
-    return answers
 
 
 def announced(query: Query) -> tuple[Any, Any, bool]:
@@ -311,11 +188,6 @@ def announced(query: Query) -> tuple[Any, Any, bool]:
 def _silent(domain: str) -> dict[str, Any]:
     """The status of a domain that does not answer."""
     return {"domain": domain, "streams": [], "queries": [], "stations": [], "phases": []}
-
-
-def _called(method: Any) -> str:
-    """What a call is named in a message."""
-    return str(getattr(method, "_method_name", getattr(method, "__name__", method)))
 
 
 # Several threads: questions are answered while a change is under way.
@@ -344,7 +216,7 @@ def up(
     plan = Roster(table, Path(folder), file).plan  # what is wrong with it is found before anything is started
     check_durable(setup, plan, folder, resume)
     places_for(setup.domains, instead=name)  # before anything is ended for it
-    _make_room(name, replace, progress)
+    make_room(name, replace, progress)
     check_ports(setup)
     queries = divided(plan, setup.domains)
     working = [sum(station.query.name in names for station in plan.stations) for names in queries]
@@ -370,27 +242,3 @@ def _steered(wanted: Wanted, parts: Parts) -> Any:
     from actors.durable_deployment import DurableDeploymentActor
 
     return here(DurableDeploymentActor, wanted.name, restarts=-1).remote(*given, wanted, parts)
-
-
-def _make_room(name: str, replace: bool, progress: Tell) -> None:
-    """Nothing of this name may be there: what answers is not touched unless asked for, what does not is in the way."""
-    there = named(name)
-    if f"{PREFIX}{name}" in there:
-        handle = deployment(name)
-        try:
-            identity = settled(handle.identity.remote(), f"deployment {name!r}", ALIVE)
-        except DsmsError as error:
-            progress(f"an older deployment {name!r} does not answer ({error})")
-        else:
-            since = datetime.fromtimestamp(identity["since"]).isoformat(sep=" ", timespec="seconds")
-            if not replace:
-                raise DsmsError(
-                    f"there is a deployment {name!r} already, since {since}, at {', '.join(identity['gateways'])}; "
-                    f"`dsms down --name {name}` ends it, `dsms up --replace` puts this one in its place"
-                )
-            progress(f"ending the deployment {name!r} of {since}")
-            with suppress(DsmsError):
-                settled(handle.down.remote(), f"deployment {name!r}", OPENING)
-            sweep(name)
-    if swept := sweep(name):
-        progress(f"{len(swept)} left of an older deployment {name!r} ended: {', '.join(swept[:SHOWN])}")

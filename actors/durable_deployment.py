@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -15,7 +14,7 @@ import ray
 
 from actors.archive import Archive
 from actors.cluster import PREFIX, deployment
-from actors.deployment import ACTOR, OPENING, UNDER_WAY, Deployment, announced
+from actors.deployment import ACTOR, UNDER_WAY, Deployment, announced
 from actors.exporter import Source
 from actors.launch import Wanted, check_sinks, launched, sources
 from actors.lookout import Lookout
@@ -24,10 +23,11 @@ from actors.parts import Parts, settled, sweep, wait_for
 from actors.replacing import everyone, kill, members, replaced
 from actors.safety import Safety
 from actors.saved import Domains, Saved
+from actors.steering import OPENING
 from actors.succession import plain, succession
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
-from dsms.live.division import together
+from dsms.live.division import home
 from dsms.live.domain import measured
 from dsms.live.metrics import Samples
 from dsms.live.roster import Roster
@@ -285,9 +285,7 @@ class DurableDeployment(Deployment):
         found = {query.name: before[query.name] for query in plan.queries if query.name in before}
         for query in plan.queries:
             if query.name not in found:
-                near = [found[name] for name in together(plan, query.name) if name in found]
-                count = Counter(found.values())
-                found[query.name] = near[0] if near else min(self._parts.crews, key=count.__getitem__)
+                found[query.name] = home(plan, [query.name], found, self._parts.crews)
         return found
 
     def _reopen(self, domains: Domains, saved: Saved) -> None:
@@ -321,7 +319,8 @@ class DurableDeployment(Deployment):
 
     def _listen(self, place: int, saved: Saved) -> None:
         """Open a gateway's door where it was before."""
-        port = self._setup.port + place if self._setup.port else saved.doors[place][1]
+        before = saved.doors[place][1] if place < len(saved.doors) else 0
+        port = self._setup.port + place if self._setup.port else before
         found = self._settled(self._parts.gateways[place].listen, self._setup.host, port)
         self._doors = [*self._doors[:place], (str(found[0]), int(found[1])), *self._doors[place + 1 :]]
 

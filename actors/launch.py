@@ -138,6 +138,8 @@ def check_durable(setup: Setup, plan: Plan, folder: str, resume: bool) -> None:
         _, sections = archive.latest()
         if (found := sum(name.count("/") == 0 and name.startswith("domain-") for name in sections)) != setup.domains:
             raise DsmsError(f"{setup.domains} domains are wanted, {found} were saved: their number cannot change")
+        if (found := len(list(archive.folder.glob("gateway-*.log")))) > setup.gateways:
+            raise DsmsError(f"{setup.gateways} gateways are wanted, {found} have stored rows: there must be as many")
     check_sinks(plan)
 
 

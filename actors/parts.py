@@ -13,6 +13,7 @@ from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskErro
 from ray.util.placement_group import placement_group_table, remove_placement_group
 
 from actors.cluster import NAMESPACE, PREFIX, actor_names
+from actors.messages import send
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
 
@@ -58,6 +59,18 @@ def settled(calls: Any, what: str, timeout: float = ANSWER) -> Any:
         raise DsmsError(f"{what}: {type(cause or error).__name__}: {cause or error}") from error
     except RayActorError as error:
         raise DsmsError(f"{what}: its process has ended ({str(error).splitlines()[0]})") from None
+
+
+def closed(parts: Sequence[Any]) -> list[Any]:
+    """Close parts, which may be dead already; what they answer."""
+    calls, answers = [], []
+    for part in parts:
+        with suppress(DsmsError):
+            calls.append(send(part.close))
+    for call in calls:
+        with suppress(DsmsError):
+            answers.append(settled(call, "closing"))
+    return answers
 
 
 def named(deployment: str) -> list[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+
 from dsms.errors import PlanError, existing
 from dsms.plan import Plan, Station
 from dsms.statistics import Statistics
@@ -27,6 +30,19 @@ def together(plan: Plan, query: str) -> list[str]:
         if query in group:
             return group
     raise PlanError(f"no query {query!r}{existing(query, [q.name for q in plan.queries])}", file=plan.name)
+
+
+def home(plan: Plan, fresh: Collection[str], where: Mapping[str, str], domains: Iterable[str]) -> str:
+    """The domain for queries that come: where most are that must be with them, else where the fewest stations are."""
+    near = {name for one in fresh for name in together(plan, one)} & where.keys()
+    if near:
+        count = Counter(where[name] for name in near)
+        return max(sorted(count), key=count.__getitem__)
+    work = dict.fromkeys(domains, 0)
+    for query in plan.queries:
+        if query.name in where:
+            work[where[query.name]] += len(query.stations)
+    return min(work, key=work.__getitem__)
 
 
 def _groups(plan: Plan) -> list[list[str]]:

@@ -161,10 +161,15 @@ def test_results_are_right_and_what_was_changed_stays_so_whoever_is_killed_after
     with pytest.raises(PlanError, match=r"queries.bad.sink: a Parquet file cannot be gone on with after a crash"):
         ask("add", fifth("bad", "parquet"), str(system.folder), "q.toml")
     homes = system.where()
-    import time; t=time.time()
+    import time
+
+    t = time.time()
+
     def lap(what):
         nonlocal t
-        print(what, round(time.time()-t,2), flush=True); t=time.time()
+        print(what, round(time.time() - t, 2), flush=True)
+        t = time.time()
+
     assert ask("add", fifth("fifths"), str(system.folder), "q.toml") == ["fifths"]
     lap("add")
     system.read("fifths")
@@ -198,7 +203,23 @@ def test_results_are_right_and_what_was_changed_stays_so_whoever_is_killed_after
     if not ok:
         for _ in range(4):
             status = ask("status")
-            print([g["log"] for g in status["gateways"]], [(d["domain"], d["held"], d["state"], d["ingest"], d["streams"], [(q["name"], q["results"]) for q in d["queries"]]) for d in status["domains"]], status["durable"], status["outlet"], flush=True)
+            print(
+                [g["log"] for g in status["gateways"]],
+                [
+                    (
+                        d["domain"],
+                        d["held"],
+                        d["state"],
+                        d["ingest"],
+                        d["streams"],
+                        [(q["name"], q["results"]) for q in d["queries"]],
+                    )
+                    for d in status["domains"]
+                ],
+                status["durable"],
+                status["outlet"],
+                flush=True,
+            )
             time.sleep(5)
     print(system.pushed, ok)
     for query in QUERIES:
