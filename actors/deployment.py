@@ -127,7 +127,7 @@ class Deployment(Steering):
             if source is target:
                 raise DsmsError(f"query {query!r} is in domain {domain!r} already")
             going = [name for name in together(self._roster.plan, query) if self._where[name] == source.name]
-            with self._holding(going):  # what has come before is admitted, and moves with its queue
+            with self._holding(going, level=True):  # what has come before is admitted, and moves with its queue
                 goods = self._control(source.scheduler.release, going)
                 try:
                     self._control(target.scheduler.adopt, goods)
@@ -159,14 +159,16 @@ class Deployment(Steering):
         wait_for(lambda: not self._settled(self._parts.outlet.lacks, numbers), UNDER_WAY)
 
     @contextmanager
-    def _holding(self, queries: Collection[str], roster: Roster | None = None) -> Iterator[None]:
+    def _holding(self, queries: Collection[str], roster: Roster | None = None, level: bool = False) -> Iterator[None]:
         """Keep back what these queries read while they come, go or move; then it goes by the new ways.
 
-        Else rows would be announced to a scheduler whose stations are at hosts that do not get them.
+        Else rows would be announced to a scheduler whose stations are at hosts that do not get them. With `level` all
+        domains have the same rows then, also where these are stored and one is behind.
         """
         streams = streams_read((roster or self._roster).plan, queries)
         try:
-            settled([send(g.hold, streams, group=CONTROL) for g in self._parts.gateways], "holding rows back", OPENING)
+            held = [send(gateway.hold, streams, level, group=CONTROL) for gateway in self._parts.gateways]
+            settled(held, "holding rows back", OPENING)
             yield
         finally:
             self._serve()

@@ -6,12 +6,13 @@ import asyncio
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from actors.arrears import Arrears
 from actors.calls import Calls
-from actors.durable_lane import DurableLane
+from actors.durable_lane import AGAIN, DurableLane
 from actors.intake import Intake, Origin
 from actors.lane import Done
 from actors.tail import Kept, Said, Tail
@@ -69,11 +70,22 @@ class DurableIntake(Intake):
         self._brought = {scheduler: DurableLane(scheduler, self) for scheduler in routes.schedulers}
         self.moved()
 
-    async def hold(self, streams: Iterable[str]) -> None:
-        """Bring nothing that comes from now on; returns when all that came before is admitted, by everybody."""
-        self._upto = self._tail.last
-        while self._upto is not None and any(lane.position != self._upto for lane in self._brought.values()):
-            await self._changed.wait()
+    async def hold(self, streams: Iterable[str], level: bool = True) -> None:
+        """Bring nothing more for now; returns when nothing is on its way, and, where asked for, all have the same.
+
+        Nobody is waited for to have all that is stored, nor to have room for what has been brought: it comes again.
+        """
+        lanes = list(self._brought.values())
+        self._upto = 0
+        while self._upto is not None and any(lane.position is None or lane.bringing for lane in lanes):
+            await asyncio.gather(*(lane.take_back() for lane in lanes))
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._changed.wait(), AGAIN)
+        if level and self._upto is not None:
+            self._upto = max((lane.position or 0 for lane in lanes), default=0)
+            self.moved()
+            while self._upto is not None and any(lane.position != self._upto for lane in lanes):
+                await self._changed.wait()
 
     async def halt(self) -> None:
         """Bring nothing more until it is told by what routes."""

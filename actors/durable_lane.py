@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from actors.lane import answered, said
-from actors.messages import ARRIVALS
+from actors.messages import ARRIVALS, CONTROL
 from actors.tail import Kept
 from dsms.batch import Batch
 from dsms.live.delivery import Delivery
@@ -30,6 +30,7 @@ class DurableLane:
         self._scheduler, self._intake = scheduler, intake
         self._reads = intake.routes.read_by(scheduler)
         self.position: int | None = None  # where the scheduler stands; None: not known yet
+        self.bringing = False  # whether a delivery is on its way
         self.error: str | None = None  # why it does not get on
         self._task = asyncio.get_running_loop().create_task(self._run())
 
@@ -38,19 +39,27 @@ class DurableLane:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 
+    async def take_back(self) -> None:
+        """Have what is on its way sent back, if there is no room for it yet."""
+        if self.bringing:
+            await answered([self._intake.calls(self._scheduler.decline, group=CONTROL)])
+
     async def _run(self) -> None:
         while True:
+            self.bringing = False
             try:
                 asked = self._intake.calls(self._scheduler.position, self._intake.name, group=ARRIVALS)
                 position = self.position = int(await asyncio.wrap_future(asked))
                 self._intake.check(position)
                 self._intake.moved()
                 while True:
-                    position = await self._bring(position, await self._intake.after(position, BYTES))
+                    kept = await self._intake.after(position, BYTES)
+                    self.bringing = True
+                    position = await self._bring(position, kept)
             except asyncio.CancelledError:
                 raise
             except Exception as error:  # it is gone, and will be there again; or it stands elsewhere than we thought
-                self.error = said(error)
+                self.error, self.position = said(error), None
                 log.debug("a delivery has failed: %s", self.error)
                 await asyncio.sleep(AGAIN)
 
@@ -73,6 +82,6 @@ class DurableLane:
         delivery = Delivery(self._intake.name, after, upto, contents, ends)
         call = self._intake.calls(self._scheduler.take_in, delivery, group=ARRIVALS)
         await asyncio.wrap_future(call)
-        self.position, self.error = upto, None
+        self.position, self.error, self.bringing = upto, None, False
         self._intake.moved()
         return upto

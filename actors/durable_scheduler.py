@@ -42,6 +42,9 @@ class DurableScheduler(Scheduler):
     def take_in(self, delivery: Delivery) -> float:
         return self._durable.take_in(delivery)
 
+    def decline(self) -> None:
+        self._durable.decline()
+
     def snapshot(self) -> Stood:
         """How it stands; its hosts keep their goods as they are at that instant."""
         letters = 0

@@ -88,9 +88,12 @@ class Gateway:
         self._done(serve())
         greet(routes, self._outlet)
 
-    def hold(self, streams: Iterable[str]) -> None:
-        """Keep rows of these streams back until the next `serve`; answers when all that came before is admitted."""
-        self._done(self._desk.intake.hold(list(streams)))
+    def hold(self, streams: Iterable[str], level: bool = True) -> None:
+        """Keep rows of these streams back until the next `serve`; answers when all that came before is admitted.
+
+        Where they are stored, when nothing is on its way and, if that is asked for, all domains have equally much.
+        """
+        self._done(self._desk.intake.hold(list(streams), level))
 
     def halt(self) -> None:
         """Bring nothing of the log to anybody until the next `serve`."""

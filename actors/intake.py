@@ -71,7 +71,7 @@ class Intake:
         for target in self._over():  # what they read now may have ended before
             self._lanes[target.scheduler].add(Item("", lambda reason: None, ends=True))
 
-    async def hold(self, streams: Iterable[str]) -> None:
+    async def hold(self, streams: Iterable[str], level: bool = True) -> None:
         """Keep back what comes by these streams from now on; returns when all that came before is admitted."""
         self._holding.update(streams)
         await asyncio.gather(*(lane.settled() for lane in self._lanes.values()))

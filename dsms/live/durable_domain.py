@@ -71,6 +71,10 @@ class DurableDomain(Domain):
 
         return self.ask(come).result().result()
 
+    def decline(self) -> None:
+        """Send deliveries back that there is no room for yet; they will come again."""
+        self.ask(lambda: self._entrance.refuse(DsmsError(f"domain {self.name!r} is full"))).result()
+
     def snapshot(self, keep: Callable[[], object]) -> Taken:
         """How it stands between two turns; `keep` has the goods kept as they are then."""
 

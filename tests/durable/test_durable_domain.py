@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 
@@ -16,6 +17,7 @@ from actors.fleet import Fleet
 from actors.frozen import Freezer, Frozen, thawed
 from actors.host import Host
 from actors.messages import pickled, unpickled
+from actors.parts import wait_for
 from actors.runner import ActorRunner
 from dsms.batch import Batch
 from dsms.errors import DsmsError
@@ -60,11 +62,9 @@ class Taken:
 
 
 @contextmanager
-def domain_on(hosts, taken, roster=None, policy="fifo"):
-    fleet = Fleet(hosts, taken, lines=True)
-    found = DurableDomain(
-        "0", roster or Roster(TABLE), Setup(policy=policy, durable="d"), runner=partial(ActorRunner, fleet=fleet)
-    )
+def domain_on(hosts, taken, roster=None, policy="fifo", **live):
+    fleet, setup = Fleet(hosts, taken, lines=True), Setup(policy=policy, durable="d", **live)
+    found = DurableDomain("0", roster or Roster(TABLE), setup, runner=partial(ActorRunner, fleet=fleet))
     found.start()
     try:
         yield found
@@ -181,6 +181,21 @@ def test_a_delivery_that_does_not_follow_is_refused_and_changes_nothing():
                 domain.take_in(delivery(after, 3))
         assert (domain.position("g"), domain.position("other")) == (3, 0)
         assert [stream["rows"] for stream in domain.status()["streams"]] == [3, 3]
+
+
+def test_a_delivery_that_waits_for_room_can_be_sent_back_and_come_again():
+    with domain_on([Host()], Taken(), most_rows=4) as domain, ThreadPoolExecutor() as pool:
+        domain.pause()
+        domain.take_in(delivery(0, 3))
+        waiting = pool.submit(domain.take_in, delivery(3, 3))
+        assert wait_for(lambda: domain.status()["ingest"]["paused"], 30)
+        domain.decline()
+        with pytest.raises(DsmsError, match="domain '0' is full"):
+            waiting.result()
+        assert domain.position("g") == 3
+        domain.resume()
+        domain.take_in(delivery(3, 3))
+        assert domain.position("g") == 6
 
 
 def test_what_is_frozen_stays_as_it_was_and_is_writeable_again():

@@ -30,7 +30,8 @@ class Standing(Domain):
 
     def __init__(self, plan=PLAN, stands=0):
         super().__init__(plan)
-        self.stands, self.working, self.ended = stands, True, False
+        self.stands, self.working, self.ended, self.full = stands, True, False, False
+        self.declined = threading.Event()
 
     def position(self, gateway):
         if not self.working:
@@ -40,8 +41,15 @@ class Standing(Domain):
     def take_in(self, delivery):
         if not self.working or delivery.after != self.stands:
             raise DsmsError(f"it stands at {self.stands}, not at {delivery.after}")
+        if self.full:
+            assert self.declined.wait(WAIT)
+            self.declined.clear()
+            raise DsmsError("it is full")
         self.arrived([(stream, parcel) for stream, parcel in delivery.contents if not isinstance(parcel, int)])
         self.stands, self.ended = delivery.upto, self.ended or delivery.ends
+
+    def decline(self):
+        self.declined.set()
 
     def numbers(self, count):
         wait_for(lambda: len(self.records("all")) >= count, WAIT)
@@ -109,6 +117,23 @@ def test_what_is_held_is_stored_and_brought_by_the_next_ways_from_one_offset_on(
         second.stands = first.stands
         gateway.serve(replace(routes_of(PLAN, second), schedulers=(second,)))
         assert (second.numbers(1), first.numbers(2)) == ([3], [1, 2])
+
+
+def test_nobody_waits_for_a_domain_that_is_full_to_take_in_what_is_stored_unless_all_must_have_the_same(tmp_path):
+    full, other = Standing(), Standing()
+    full.full = True
+    with durable(tmp_path, full, other) as (gateway, address):
+        pushed(address, 1, 2, 3)
+        assert other.numbers(3) == [1, 2, 3]
+        gateway.hold(["s"], False)
+        assert (full.stands, other.stands) == (0, 3)
+        pushed(address, 4, producer="q")
+        assert other.stands == 3
+        full.full = False
+        gateway.hold(["s"], True)
+        assert full.stands == other.stands == 3
+        gateway.serve(replace(routes_of(PLAN, full, other), schedulers=(full, other)))
+        assert full.numbers(4) == other.numbers(4) == [1, 2, 3, 4]
 
 
 def test_what_is_forgotten_is_not_brought_again_and_a_log_that_lacks_what_a_domain_has_is_refused(tmp_path):
