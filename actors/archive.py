@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ class Archive:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._store, self._past = Checkpoints(folder / "checkpoints"), Checkpoints(folder / "results", PAST)
+        self._taken = 0  # the number of the checkpoint that was last gone on from
         self._positions: dict[
             int, dict[str, int]
         ] = {}  # by checkpoint: up to where all domains have each gateway's log
@@ -38,7 +39,7 @@ class Archive:
     def save(self, saved: Saved, domains: Domains) -> dict[str, Any]:
         """A new checkpoint, durable on return; its number and size."""
         if any(account.results for account in saved.accounts.values()):
-            self._past.save({WHOLE: pickled(saved.accounts)})
+            self._past.save({WHOLE: pickled((self._store.following, saved.accounts))})
         number = self._store.save({WHOLE: pickled(saved), **domains.sections()})
         stood = domains.stood.values()
         gateways = {name for one in stood for name in one.positions}
@@ -54,18 +55,27 @@ class Archive:
             raise DsmsError(f"there is no checkpoint in {str(self.folder)!r} to go on from")
         for said in latest.damaged:
             log.warning("%s; checkpoint %d is taken instead", said, latest.number)
+        self._taken = latest.number
         found: Saved = unpickled(bytes(latest.sections[WHOLE]))
         return found, latest.sections
 
-    def past(self) -> list[Mapping[str, Account]]:
-        """What was given out with the last checkpoints, the oldest first; one that is damaged is only missing."""
-        found: list[Mapping[str, Account]] = []
-        for number in self._past.numbers():
+    def past(self) -> tuple[list[Accounts], list[Accounts]]:
+        """What was given out with the last checkpoints, the oldest first; one that is damaged is only missing.
+
+        Besides, the same of those after the one that is gone on from: they were there, and cannot be read any more.
+        """
+        before, beyond = list[Accounts](), list[Accounts]()
+        for place in self._past.numbers():
             try:
-                found.append(unpickled(bytes(self._past.read(number)[WHOLE])))
+                number, accounts = unpickled(bytes(self._past.read(place)[WHOLE]))
             except DsmsError as error:
                 log.warning("%s; subscribers that were away may miss what was in it", error)
-        return found
+                continue
+            if number >= self._store.following:  # of a checkpoint that never was, and whose number is used again
+                self._past.discard([place])
+            else:
+                (before if number <= self._taken else beyond).append(accounts)
+        return before, beyond
 
     def domains(self, names: Collection[str]) -> Domains:
         """How these stood at the last checkpoint."""

@@ -275,7 +275,8 @@ class DurableDeployment(Deployment):
             self._folders = dict.fromkeys(self._where, self._folder)
         queries = {q.name: (announced(q), self._folders[q.name]) for q in self._roster.plan.queries}
         outlet = self._parts.outlet
-        self._settled(outlet.restore, saved.accounts, self._archive.past(), queries)
+        past, beyond = self._archive.past()
+        self._settled(outlet.restore, saved.accounts, past, queries, beyond)
         self._settled(outlet.release, saved.numbers)
         self._unsaved = False
 

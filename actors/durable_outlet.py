@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from actors.messages import Result
 from actors.outlet import Course, Outlet, Told
+from actors.redone import Row, counted, taken_back, without
 from dsms.batch import Batch
 from dsms.live.in_order import InOrder
 
+log = logging.getLogger("dsms")
 BATCHES, BYTES = 4096, 64 * 1024 * 1024  # that are kept for subscribers who have to connect again
 Numbered = tuple[int, Batch]
 
@@ -24,6 +28,12 @@ class Account:
     results: list[Numbered] = field(default_factory=list)  # those that are given out with it
     at: int = 0  # bytes of its file before it
     rows: int = 0
+    surplus: Counter[Row] = field(default_factory=Counter)  # rows that were given out and will be made again
+
+    @property
+    def count(self) -> int:
+        """How many are given out once it is committed."""
+        return self.given + len(self.results)
 
 
 @dataclass
@@ -32,6 +42,11 @@ class Held:
 
     order: InOrder
     waiting: list[Numbered] = field(default_factory=list)
+    surplus: Counter[Row] = field(default_factory=Counter)
+
+    def take(self, number: int, batch: Batch) -> None:
+        """Results have come; those among them that were given out before are left out."""
+        self.waiting += [(place, without(found, self.surplus)) for place, found in self.order.take(number, batch)]
 
 
 class DurableOutlet(Outlet):
@@ -54,7 +69,7 @@ class DurableOutlet(Outlet):
         """Results of queries; those that a domain made in an earlier life will be made again."""
         for query, number, batch in results if life not in self._over else ():
             if (held := self._held.get(query)) is not None:
-                held.waiting += held.order.take(number, batch)
+                held.take(number, batch)
 
     def lacks(self, numbers: Mapping[str, int]) -> list[str]:
         """The queries whose results up to these numbers have not all come."""
@@ -67,7 +82,8 @@ class DurableOutlet(Outlet):
             course, upto = self._courses[name], held.order.since + numbers.get(name, 0)
             waiting = [(place, batch) for place, batch in held.waiting if place <= upto]
             at = course.sink.position() if course.sink is not None else course.at
-            found[name] = Account(course.order.since, course.order.count, waiting, at, course.rows)
+            order, surplus = course.order, Counter(held.surplus)
+            found[name] = Account(order.since, order.count, waiting, at, course.rows, surplus)
         return found
 
     def release(self, numbers: Mapping[str, int]) -> None:
@@ -90,26 +106,34 @@ class DurableOutlet(Outlet):
                 upto = held.order.since + number
                 held.waiting = [(place, batch) for place, batch in held.waiting if place <= upto]
                 held.order = InOrder(held.order.since, given=number)
+                self._redo(name, number, self._courses[name].order.after(upto))
 
     def restore(
         self,
         accounts: Mapping[str, Account],
         past: Iterable[Mapping[str, Account]],
         told: Mapping[str, tuple[Told, str]],
+        beyond: Sequence[Mapping[str, Account]] = (),
     ) -> None:
-        """Begin where a checkpoint was about to be released; `past`: what was released before it, the oldest first."""
+        """Begin where a checkpoint was about to be released; `past`: what was released before it, the oldest first.
+
+        `beyond`: what was released after it, though nothing else is left of that.
+        """
         for name, account in accounts.items():
             self._ended[name] = account.since
+            later = [each[name] for each in beyond if name in each and each[name].since == account.since]
             if name in told:
-                self._begin(name, *told[name], account)
+                self._begin(name, *told[name], later[-1] if later else account)
+                self._redo(name, account.count, [one for each in later for one in each.results])
             else:
-                self._ended[name] += account.given + len(account.results)
+                self._ended[name] += (later[-1] if later else account).count
         for name, (known, folder) in told.items():
             if name not in accounts:
                 self.open({name: known}, folder)
-        for before in past:
+        for before in (*past, *beyond):
             for name, account in before.items():
-                if (course := self._courses.get(name)) is not None and account.since == course.order.since:
+                course = self._courses.get(name)
+                if course is not None and name in accounts and account.since == accounts[name].since:
                     for place, batch in account.results:
                         if place <= course.order.latest:
                             course.order.recall(place, batch)
@@ -120,9 +144,27 @@ class DurableOutlet(Outlet):
         course: Course = self._courses[name]
         course.order = InOrder(account.since, BATCHES, BYTES, account.given)
         course.rows = account.rows
-        held = Held(InOrder(account.since, given=account.given + len(account.results)))
-        held.waiting = list(account.results)
-        self._held[name] = held
+        order = InOrder(account.since, given=account.count)
+        self._held[name] = Held(order, list(account.results), Counter(account.surplus))
+
+    def _redo(self, name: str, number: int, given: Sequence[Numbered]) -> None:
+        """Results after this number are made again, though these of them were given out: that is made good.
+
+        Turns are cut otherwise the second time, so it cannot be told by numbers. Where rows may be taken back, these
+        are; where they only come, those that come again are left out. What is made goes on with new numbers.
+        """
+        if not given:
+            return
+        course, held, batches = self._courses[name], self._held[name], [batch for _, batch in given]
+        if course.appends:
+            held.surplus += counted(batches)
+            batches = []
+        last = given[-1][0]
+        back = taken_back(batches)
+        held.waiting += [(last + place, batch) for place, batch in enumerate(back, 1)]
+        course.order.since = last + len(back) - number
+        held.order = InOrder(course.order.since, given=number)
+        log.warning("%d results of %r are made again: what was given out of them is made good", len(given), name)
 
     def shut(self, query: str, begun: bool = True) -> None:
         """No more results of a query will come."""

@@ -46,9 +46,14 @@ class Checkpoints:
         found = (NAME.fullmatch(path.name) for path in self.folder.iterdir())
         return sorted(int(match[1]) for match in found if match is not None)
 
+    @property
+    def following(self) -> int:
+        """The number of the next."""
+        return max(self.numbers(), default=0) + 1
+
     def save(self, sections: Mapping[str, Data]) -> int:
         """Store a new one, durable on return, and let go of the oldest; answers its number."""
-        number = max(self.numbers(), default=0) + 1
+        number = self.following
         path = self._path(number)
         aside = path.with_suffix(".part")
         try:
