@@ -165,7 +165,7 @@ def test_queries_that_read_each_other_move_together_while_their_rows_wait():
     system = System()
     answer = system.deployment.move("lower", "1")
     assert (answer["queries"], answer["from"], answer["to"]) == (["low", "lower"], "0", "1")
-    assert system.log[0] == ("g0", "hold", ["a"])
+    assert system.log[0] == ("g0", "hold", ["a"], True)
     assert system.asked() == [("g0", "hold"), ("s0", "release"), ("s1", "adopt"), ("g0", "serve")]
     assert system.ways() == {"a": [("s1", ("host-1",))], "b": [("s1", ("host-1",))]}
     assert system.deployment.move("high", "0")["queries"] == ["high"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
@@ -30,8 +31,7 @@ class Standing(Domain):
 
     def __init__(self, plan=PLAN, stands=0):
         super().__init__(plan)
-        self.stands, self.working, self.ended, self.full = stands, True, False, False
-        self.declined = threading.Event()
+        self.stands, self.working, self.ended = stands, True, False
 
     def position(self, gateway):
         if not self.working:
@@ -41,19 +41,51 @@ class Standing(Domain):
     def take_in(self, delivery):
         if not self.working or delivery.after != self.stands:
             raise DsmsError(f"it stands at {self.stands}, not at {delivery.after}")
-        if self.full:
-            assert self.declined.wait(WAIT)
-            self.declined.clear()
-            raise DsmsError("it is full")
         self.arrived([(stream, parcel) for stream, parcel in delivery.contents if not isinstance(parcel, int)])
         self.stands, self.ended = delivery.upto, self.ended or delivery.ends
 
     def decline(self):
-        self.declined.set()
+        """Nothing waits here."""
 
     def numbers(self, count):
         wait_for(lambda: len(self.records("all")) >= count, WAIT)
         return [row["n"] for row in self.records("all")]
+
+
+class Aside:
+    """A method that is called as an actor's is: whoever calls it is not kept waiting."""
+
+    def __init__(self, method, pool):
+        self._method, self._pool = method, pool
+
+    def options(self, concurrency_group):
+        return self
+
+    def remote(self, *given):
+        self._called = self._pool.submit(self._method, *given)
+        return self
+
+    def future(self):
+        return self._called
+
+
+class Full(Standing):
+    """A domain that has no room for what is brought, until somebody says so."""
+
+    def __init__(self, pool):
+        super().__init__()
+        self.full, self.waits, self.declined = True, threading.Event(), threading.Event()
+        self.take_in = Aside(self._take_in, pool)
+
+    def _take_in(self, delivery):
+        if self.full:
+            self.waits.set()
+            assert self.declined.wait(WAIT)
+            raise DsmsError("it is full")
+        Standing.take_in(self, delivery)
+
+    def decline(self):
+        self.declined.set()
 
 
 @contextmanager
@@ -111,6 +143,7 @@ def test_what_is_held_is_stored_and_brought_by_the_next_ways_from_one_offset_on(
     first, second = Standing(), Standing()
     with durable(tmp_path, first) as (gateway, address):
         pushed(address, 1, 2)
+        first.numbers(2)
         gateway.hold(["s"])
         assert first.stands == 2
         pushed(address, 3, producer="q")
@@ -120,12 +153,14 @@ def test_what_is_held_is_stored_and_brought_by_the_next_ways_from_one_offset_on(
 
 
 def test_nobody_waits_for_a_domain_that_is_full_to_take_in_what_is_stored_unless_all_must_have_the_same(tmp_path):
-    full, other = Standing(), Standing()
-    full.full = True
-    with durable(tmp_path, full, other) as (gateway, address):
+    pool = ThreadPoolExecutor()
+    full, other = Full(pool), Standing()
+    with pool, durable(tmp_path, full, other) as (gateway, address):
         pushed(address, 1, 2, 3)
         assert other.numbers(3) == [1, 2, 3]
+        assert full.waits.wait(WAIT)
         gateway.hold(["s"], False)
+        assert full.declined.is_set()
         assert (full.stands, other.stands) == (0, 3)
         pushed(address, 4, producer="q")
         assert other.stands == 3
