@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import ray
 
-from actors.archive import Archive
 from actors.cluster import PREFIX, deployment
-from actors.deployment import ACTOR, UNDER_WAY, Deployment, announced
+from actors.deployment import ACTOR, announced
 from actors.exporter import Source
-from actors.launch import Wanted, check_sinks, launched, sources
-from actors.lookout import Lookout
-from actors.messages import CONTROL, KEPT, send
-from actors.parts import Parts, settled, sweep, wait_for
+from actors.launch import Wanted, launched, sources
+from actors.messages import CONTROL, send
+from actors.parts import Parts, settled, sweep
 from actors.replacing import everyone, kill, members, replaced
-from actors.safety import Safety
 from actors.saved import Domains, Saved
+from actors.saved_deployment import SavedDeployment
 from actors.steering import OPENING
 from actors.succession import plain, succession
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
 from dsms.live.division import home
 from dsms.live.domain import measured
-from dsms.live.metrics import Samples
 from dsms.live.roster import Roster
 
 log = logging.getLogger("dsms")
@@ -38,22 +35,15 @@ AGAIN = 1.0  # seconds until what could not be begun again is tried again
 ASKED = 2.0  # seconds that a scheduler has to say why it has failed
 
 
-class DurableDeployment(Deployment):
+class DurableDeployment(SavedDeployment):
     """Steers parts as the other does; what it has answered, and what gateways have acknowledged, is never lost."""
 
     def __init__(
         self, name: str, table: Mapping[str, Any], folder: str, file: str, wanted: Wanted, parts: Parts
     ) -> None:
-        super().__init__(name, table, folder, file, wanted.setup, parts)
-        self._table, self._wanted = table, wanted
-        self._archive = Archive(Path(wanted.durable))
-        self._folders: dict[str, str] = {}
-        self._life = max(crew.life for crew in parts.crews.values())
-        self._unsaved = False  # whether queries have come, gone or moved since the last checkpoint
+        super().__init__(name, table, folder, file, wanted, parts)
         self._hung: dict[str, str] = {}  # by domain that is rebuilt: the station that is to blame
         self._broken: set[str] = set()  # what is to be rebuilt, though it may have been started already
-        self._safety = Safety(wanted.durable)
-        self._lookout, self._ended = Lookout(), threading.Event()
         if ray.is_initialized() and ray.get_runtime_context().was_current_actor_reconstructed:
             threading.Thread(target=self._revive, name="revival", daemon=True).start()
 
@@ -69,125 +59,6 @@ class DurableDeployment(Deployment):
             self._save()
             self._keep_watch()
             return self._doors
-
-    def checkpoint(self) -> dict[str, Any]:
-        """Save everything now; answers what that took."""
-        with self._changing:
-            self._save()
-            return self._safety.checkpoint
-
-    def status(self) -> dict[str, Any]:
-        """How everything stands, and how safe it is."""
-        return {**super().status(), "durable": self.safety()}
-
-    def safety(self) -> dict[str, Any]:
-        """How safe it is, without asking anybody else."""
-        return self._safety.status()
-
-    def metrics(self) -> Samples:
-        """How safe it is, as samples."""
-        return self._safety.metrics()
-
-    def add(self, table: Mapping[str, Any], folder: str, file: str) -> list[str]:
-        """Take queries in while others run; they are there after a crash too."""
-        with self._changing:
-            check_sinks(self._roster.adding(table, Path(folder), file).plan)
-            self._unsaved = True
-            names = super().add(table, folder, file)
-            self._folders.update(dict.fromkeys(names, folder))
-            self._save()
-            return names
-
-    def remove(self, query: str) -> None:
-        """Let a query go while others run."""
-        with self._changing:
-            self._unsaved = True
-            super().remove(query)
-
-    def move(self, query: str, domain: str) -> dict[str, Any]:
-        """Bring a query to another domain."""
-        with self._changing:
-            self._unsaved = True
-            moved = super().move(query, domain)
-            self._save()
-            return moved
-
-    def down(self) -> None:
-        """End everything, after a last checkpoint from which it can be gone on with."""
-        self._ended.set()
-        with self._changing:
-            with suppress(DsmsError):
-                self._save()
-            super().down()
-
-    @contextmanager
-    def _steering(self) -> Iterator[None]:
-        """Not while something is rebuilt; and what is answered is in a checkpoint, from which it would be rebuilt."""
-        with self._changing:
-            yield
-            self._save()
-
-    def _finish(self, query: str, number: int) -> None:
-        self._folders.pop(query, None)
-        self._save({query: number})
-        super()._finish(query, number)
-
-    def _save(self, gone: Mapping[str, int] | None = None) -> None:
-        """One checkpoint: all domains as they stand, then the results they have made, then it counts."""
-        begun, outlet = stopwatch(), self._parts.outlet
-        domains = self._stood()
-        numbers = {query: n for stood in domains.stood.values() for query, n in stood.results.items()}
-        numbers.update(gone or {})
-        if not wait_for(lambda: not self._settled(outlet.lacks, numbers), UNDER_WAY):
-            raise DsmsError(f"results of {self._settled(outlet.lacks, numbers)} did not come within {UNDER_WAY:g} s")
-        done = self._archive.save(self._saved(numbers), domains)
-        self._settled(outlet.release, numbers)
-        self._unsaved = False
-        for name, upto in self._archive.forgettable().items():
-            send(everyone(self._parts)[name].forget, upto)
-        pauses = {name: stood.pause for name, stood in domains.stood.items()}
-        self._safety.saved(done, pauses, stopwatch() - begun)
-
-    def _saved(self, numbers: dict[str, int]) -> Saved:
-        return Saved(
-            self._epoch,
-            self._table,
-            self._roster,
-            dict(self._where),
-            dict(self._folders),
-            list(self._doors),
-            self._settled(self._parts.outlet.collect, numbers),
-            numbers,
-            self._life,
-            self._safety.recoveries,
-        )
-
-    def _stood(self) -> Domains:
-        """How all domains stand; one that has failed by itself stays as it was saved last, and keeps nobody waiting."""
-        asked = {name: send(c.scheduler.snapshot, group=CONTROL) for name, c in self._parts.crews.items()}
-        found, failed = Domains(), list[str]()
-        for name, call in asked.items():
-            try:
-                found.stood[name] = settled(call, f"how domain {name} stands", OPENING)
-            except DsmsError:
-                if not self._has_failed(name):
-                    raise
-                failed.append(name)
-                continue
-            kept = [send(host.kept, group=KEPT) for host in self._parts.crews[name].hosts]
-            found.kept[name] = settled(kept, f"what hosts of domain {name} kept", OPENING)
-        if failed:
-            before = self._archive.domains(failed)
-            found.stood.update(before.stood)
-            found.kept.update(before.kept)
-        return found
-
-    def _has_failed(self, domain: str) -> bool:
-        """Whether a domain is there and says that it has failed, and that not for want of one of its processes."""
-        if self._lookout.dead(members(self._parts, domain)):
-            return False
-        status = self._or_error(self._parts.crews[domain].scheduler.status, {}, CONTROL)
-        return status.get("state") == "failed" and "process is gone" not in str(status.get("error"))
 
     def _keep_watch(self) -> None:
         threading.Thread(target=self._watch, name="checkpoints", daemon=True).start()
