@@ -28,12 +28,17 @@ class Account:
     results: list[Numbered] = field(default_factory=list)  # those that are given out with it
     at: int = 0  # bytes of its file before it
     rows: int = 0
-    surplus: Counter[Row] = field(default_factory=Counter)  # rows that were given out and will be made again
+    surplus: Counter[Row] = field(default_factory=Counter)  # rows that were given out before and are made again
 
     @property
     def count(self) -> int:
         """How many are given out once it is committed."""
         return self.given + len(self.results)
+
+    def given_out(self) -> list[Numbered]:
+        """Its results as they are given out."""
+        left = Counter(self.surplus)
+        return [(place, without(batch, left)) for place, batch in self.results]
 
 
 @dataclass
@@ -42,11 +47,7 @@ class Held:
 
     order: InOrder
     waiting: list[Numbered] = field(default_factory=list)
-    surplus: Counter[Row] = field(default_factory=Counter)
-
-    def take(self, number: int, batch: Batch) -> None:
-        """Results have come; those among them that were given out before are left out."""
-        self.waiting += [(place, without(found, self.surplus)) for place, found in self.order.take(number, batch)]
+    surplus: Counter[Row] = field(default_factory=Counter)  # rows that are left out, as they were given out before
 
 
 class DurableOutlet(Outlet):
@@ -69,7 +70,7 @@ class DurableOutlet(Outlet):
         """Results of queries; those that a domain made in an earlier life will be made again."""
         for query, number, batch in results if life not in self._over else ():
             if (held := self._held.get(query)) is not None:
-                held.take(number, batch)
+                held.waiting += held.order.take(number, batch)
 
     def lacks(self, numbers: Mapping[str, int]) -> list[str]:
         """The queries whose results up to these numbers have not all come."""
@@ -94,7 +95,8 @@ class DurableOutlet(Outlet):
         for name, held in self._held.items():
             since = held.order.since
             upto = since + numbers.get(name, 0)
-            ready += [(name, place - since, batch) for place, batch in held.waiting if place <= upto]
+            due = [(place, batch) for place, batch in held.waiting if place <= upto]
+            ready += [(name, place - since, without(batch, held.surplus)) for place, batch in due]
             held.waiting = [(place, batch) for place, batch in held.waiting if place > upto]
         self._give(ready)
 
@@ -119,24 +121,35 @@ class DurableOutlet(Outlet):
 
         `beyond`: what was released after it, though nothing else is left of that.
         """
+        later = {
+            name: [each[name] for each in beyond if name in each and each[name].since == account.since]
+            for name, account in accounts.items()
+        }
         for name, account in accounts.items():
+            newest = (later[name] or [account])[-1]
             self._ended[name] = account.since
-            later = [each[name] for each in beyond if name in each and each[name].since == account.since]
             if name in told:
-                self._begin(name, *told[name], later[-1] if later else account)
-                self._redo(name, account.count, [one for each in later for one in each.results])
+                self._begin(name, *told[name], newest)
             else:
-                self._ended[name] += (later[-1] if later else account).count
+                self._ended[name] += newest.count
         for name, (known, folder) in told.items():
             if name not in accounts:
                 self.open({name: known}, folder)
-        for before in (*past, *beyond):
-            for name, account in before.items():
-                course = self._courses.get(name)
-                if course is not None and name in accounts and account.since == accounts[name].since:
-                    for place, batch in account.results:
-                        if place <= course.order.latest:
-                            course.order.recall(place, batch)
+        for each in (*past, *beyond):
+            self._recall({name: known for name, known in each.items() if name in told and name in accounts}, accounts)
+        for name in told.keys() & later.keys():
+            if again := later[name]:
+                self.release({name: again[-1].count})  # as it was before: its file may lack them
+                self._redo(name, accounts[name].count, [one for each in again for one in each.given_out()])
+
+    def _recall(self, past: Mapping[str, Account], now: Mapping[str, Account]) -> None:
+        """Keep what was given out with a checkpoint, for subscribers that have to connect again."""
+        for name, account in past.items():
+            order = self._courses[name].order
+            if account.since == now[name].since:
+                for place, batch in account.given_out():
+                    if place <= order.latest:
+                        order.recall(place, batch)
 
     def _begin(self, name: str, told: Told, folder: str, account: Account) -> None:
         """Go on with one query's results."""
