@@ -177,16 +177,14 @@ def test_results_are_right_and_what_was_changed_stays_so_whoever_is_killed_after
     system.strike(f"scheduler-{target}")
     assert system.where()["groups"] == target
 
-    ask("swap", "chain", "asked for", target)
+    ask("remove", "fifths")  # whoever reads it at a gateway that dies now cannot ask for it any more
+    assert wait_for(lambda: system.filed("fifths") == system.told("fifths"), WAIT)
     ask("weigh", "thirds", 3.0)
-    system.strike("gateway-0", f"host-{source}-0", f"host-{target}-0")
+    ask("swap", "chain", "asked for", target)
+    system.strike("outlet", "gateway-1", f"host-{source}-1")
     status = ask("status")
     assert {one["domain"]: one["policy"] for one in status["domains"]} == {target: "chain", source: "fifo"}
     assert {q["name"]: q["weight"] for one in status["domains"] for q in one["queries"]}["thirds"] == 3.0
-
-    ask("remove", "fifths")  # whoever reads it at a gateway that dies now cannot ask for it any more
-    assert wait_for(lambda: system.filed("fifths") == system.told("fifths"), WAIT)
-    system.strike("outlet", "gateway-1")
     assert system.where().keys() == QUERIES.keys()
     system.finish()
     right = wanted(system.pushed)
