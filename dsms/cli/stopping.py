@@ -25,7 +25,7 @@ def stoppable() -> Iterator[None]:
 
     def dropped(error: sys.UnraisableHookArgs) -> None:
         if issubclass(error.exc_type, KeyboardInterrupt):
-            threading.Timer(SOON, _thread.interrupt_main).start()
+            threading.Timer(SOON, _thread.interrupt_main, (signal.SIGTERM,)).start()  # Ctrl-C may be ignored
         else:
             hook(error)
 
