@@ -35,6 +35,10 @@ class FailedError(DsmsError):
     """What was asked for rightly could not be done: it is not the call that has to be mended."""
 
 
+class UnreachableError(FailedError):
+    """Nobody answers there; somebody may later."""
+
+
 class OperatorError(Exception):
     """An operator's own code failed while it ran."""
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 LANES = 2
 WINDOW = 2.0  # seconds: longer than what Spark does between two micro-batches, on a busy machine too
+AWAY = 60.0  # seconds that a gateway may be away in a load that has begun: it may be started anew
 LEAD = 3.0  # seconds from starting the queries to the first row: they must be ready by then
 
 WARM: set[str] = set()  # the Sparks that have had their first query
@@ -96,9 +97,8 @@ class Drive:
         for lane in range(self._lanes):
             rows = self._rows(lanes=self._lanes, lane=lane, ahead=(LANES + 1) * self._way.window, begin=self.begun)
             journal = self._folder / f"lane-{lane}.jsonl"
-            self._queries.append(
-                self._written(rows, self._folder / f"lane-{lane}", journal=str(journal), **self._turns(lane))
-            )
+            how = {"journal": str(journal), "patience": AWAY, **self._turns(lane)}
+            self._queries.append(self._written(rows, self._folder / f"lane-{lane}", **how))
         return self.begun
 
     def _noted(self, begin: float) -> float:

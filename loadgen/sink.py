@@ -27,8 +27,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from dsms.client import Client, connect
-from dsms.clock import epoch
-from dsms.errors import DsmsError, existing
+from dsms.clock import epoch, stopwatch
+from dsms.errors import DsmsError, UnreachableError, existing
 from dsms.tokens import token_in
 from dsms.wire.pieces import pieces
 from loadgen.options import Options
@@ -39,10 +39,11 @@ from loadgen.turns import Turns
 FORMAT = "dsms"
 OPTIONS = (
     "address", "stream", "due", "pace", "grain", "rows", "producer", "tokenfile", "ca", "journal", "end", "timeout",
-    "turns", "lane", "lanes", "partitions",
+    "patience", "turns", "lane", "lanes", "partitions",
 )  # fmt: skip
 ROWS = 50_000  # of a frame, where rows are not paced
 TIMEOUT = 60.0  # seconds for the last frames to be acknowledged
+AGAIN = 0.5  # seconds between two attempts to connect
 FRAMES = 32  # bits of a frame's number inside its micro-batch
 QUERY, MICRO_BATCH = "sql.streaming.queryId", "streaming.sql.batchId"  # what Spark tells every task
 
@@ -61,6 +62,7 @@ class Target:
     token_file: str | None
     ca: str | None
     timeout: float
+    patience: float
     turns: Turns | None = None  # whose they are to go after
 
     def client(self, place: int = 0, producer: str | None = None) -> Client:
@@ -68,7 +70,14 @@ class Target:
         token = None if self.token_file is None else token_in(Path(self.token_file), "tokenfile")
         address = self.addresses[place % len(self.addresses)] or None
         name = producer or ".".join(filter(None, (self.producer, uuid.uuid4().hex)))  # a token may want it to begin so
-        return connect(address, token=token, producer=name, ca=self.ca)
+        begun = stopwatch()
+        while True:
+            try:
+                return connect(address, token=token, producer=name, ca=self.ca, patience=self.timeout)
+            except UnreachableError:  # a gateway that has died is started again; Spark would only try four times
+                if stopwatch() - begun >= self.patience:
+                    raise
+                threading.Event().wait(AGAIN)
 
 
 @dataclass
@@ -101,6 +110,7 @@ def target_of(options: Options, schema: StructType, producer: str) -> Target:
         options.text("tokenfile"),
         options.text("ca"),
         options.number("timeout", TIMEOUT),
+        options.number("patience", 0.0),
         _turns(options),
     )
     with target.client() as client:

@@ -14,7 +14,7 @@ from dsms.client.rows import Rows, batch_from
 from dsms.client.subscription import Received, Subscription
 from dsms.client.window import Window
 from dsms.clock import stopwatch
-from dsms.errors import DsmsError, FailedError, existing
+from dsms.errors import DsmsError, FailedError, UnreachableError, existing
 from dsms.schema import Schema
 from dsms.wire import (
     Ack,
@@ -78,7 +78,8 @@ class Client:
         try:
             self._link, last, self._lost = self._greeted(timeout)  # lost: refused before, and may be sent again
         except (OSError, DsmsError) as error:
-            raise FailedError(f"cannot connect to {self._where}: {_said(error)}") from None
+            kind = UnreachableError if isinstance(error, OSError) else FailedError
+            raise kind(f"cannot connect to {self._where}: {_said(error)}") from None
         self._window.begin(last)
         self._thread = threading.Thread(target=self._run, name=f"client of {self._where}", daemon=True)
         self._thread.start()

@@ -1,4 +1,4 @@
-"""A durable deployment, somebody who keeps sending, somebody who reads, and somebody who kills."""
+"""A durable deployment, those who send to it and read from it, and somebody who kills its processes."""
 
 from __future__ import annotations
 
@@ -6,87 +6,102 @@ import json
 import os
 import random
 import signal
-import threading
 import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ray
-from ray.exceptions import ActorUnavailableError, RayError
+from ray.exceptions import RayError
 
-import dsms
 from actors.cluster import NAMESPACE, PREFIX
 from actors.deployment import up
-from actors.parts import named, sweep, wait_for
-from chaos.expected import QUERIES, STREAM, Rows, expected, rows
+from actors.parts import named, sweep
+from chaos.clients import PATIENCE, Reader, Sender
+from chaos.expected import QUERIES, STREAMS, Rows, expected
+from chaos.spark_load import SparkLoad
+from chaos.verdict import Verdict, compared, in_order
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
 from dsms.live.setup import Setup
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from chaos.workers import Workers
+
 POLICIES = ("fifo", "chain", "rr", "mtiq")
-PATIENCE = 120.0  # seconds for anything to come right
-BURST, PAUSE = 6, 0.25  # frames at once, and seconds until the next
 AGAIN = 0.1  # seconds
-ROWS = 300  # of a frame
+TOGETHER = 0.3  # seconds within which two die at once
+MEANWHILE = 3.0  # seconds after a kill within which another falls into what is being rebuilt
+NODE, PAIR, TWICE, SPARK = "worker node", "gateway and host", "in recovery", "task of Spark"
+ACTORS = ("host", "scheduler", "gateway", "outlet", "deployment")
 
 
 class Storm:
     """One deployment under fire; everything in it is by a seed but the moment at which a kill falls."""
 
-    def __init__(self, folder: Path, seed: int, actors: int = 3, checkpoint: float = 0.5) -> None:
-        self._random, self._folder = random.Random(seed), folder
+    def __init__(
+        self,
+        folder: Path,
+        seed: int,
+        actors: int = 3,
+        checkpoint: float = 0.5,
+        workers: Workers | None = None,
+        spark: SparkSession | None = None,
+    ) -> None:
+        self._random, self._folder, self._workers = random.Random(seed), folder, workers
         self.name = f"storm-{seed}"
-        table = {
-            "streams": {"a": STREAM, "b": STREAM},
+        self.table = {
+            "streams": STREAMS,
             "queries": {n: {"cql": text, "sink": {"jsonl": f"{n}.jsonl"}} for n, text in QUERIES.items()},
         }
         self._setup = Setup(actors=actors, port=0, durable=str(folder / "durable"), checkpoint=checkpoint)
-        self.table = table
-        self.handle = up(table, str(folder), "storm.toml", self.name, self._setup)
-        [self._door] = self.ask("identity")["gateways"]
-        self.pushed = 0  # rows of each stream
-        self.numbers: dict[str, list[int]] = {}
-        self.seen: dict[str, Rows] = {}
-        self._ended, self._counting = threading.Event(), threading.Lock()
-        self._trouble: list[BaseException] = []
-        self._producer = dsms.connect(self._door, producer="storm", patience=PATIENCE)
-        self._reader = dsms.connect(self._door, patience=PATIENCE)
-        for query in QUERIES:
-            self._read(query)
-        self._thread = threading.Thread(target=self._push, daemon=True)
-        self._thread.start()
+        self.handle = up(self.table, str(folder), "storm.toml", self.name, self._setup)
+        [door] = self.ask("identity")["gateways"]
+        self._reader = Reader(door)
+        self._senders = {stream: Sender(door, stream, seed) for stream in "ab"}
+        self._spark = None if spark is None else SparkLoad(spark, door)
+
+    @property
+    def rows(self) -> int:
+        """How many were sent."""
+        return sum(sender.pushed for sender in self._senders.values()) + (self._spark.pushed if self._spark else 0)
 
     def ask(self, method: str, *given: Any) -> Any:
+        """Of the deployment, which may have been killed, and is then started again."""
         begun = stopwatch()
         while True:
             try:
                 return ray.get(getattr(self.handle, method).remote(*given), timeout=PATIENCE)
-            except ActorUnavailableError:  # it was killed, and is started again
+            except ray.exceptions.ActorUnavailableError:
                 if stopwatch() - begun > PATIENCE:
                     raise
                 time.sleep(AGAIN)
 
-    def kill(self, among: tuple[str, ...] = ("host", "scheduler", "gateway", "outlet")) -> str:
-        """SIGKILL for an actor of a kind drawn at random; answers which it was."""
-        kind, own = self._random.choice(among), f"{PREFIX}{self.name}:"
-        found = sorted(name for name in named(self.name) if name.removeprefix(own).startswith(kind))
-        name = self._random.choice(found) if kind != "deployment" else own.removesuffix(":")
-        process: Any = ray.get_actor(name, namespace=NAMESPACE).__ray_call__
-        self._count = 1 if kind == "deployment" else self.ask("safety")["recoveries"] + 1
-        os.kill(ray.get(process.remote(lambda _: os.getpid()), timeout=PATIENCE), signal.SIGKILL)
-        self._struck = stopwatch()
-        return name.removeprefix(own) if kind != "deployment" else kind
+    def strike(self, kind: str) -> tuple[int, float]:
+        """Kill at some moment, and wait until a row comes through that was sent afterwards; how many, how long.
 
-    def strike(self, among: tuple[str, ...]) -> tuple[str, float]:
-        """Kill at some moment, swap meanwhile, and wait until it is made good; who it was, and how long that took."""
+        The policy is swapped in between.
+        """
         time.sleep(self._random.random())
-        name = self.kill(among)
-        self.await_recovery()
-        seconds = stopwatch() - self._struck
+        if kind == SPARK:
+            return 1, self._strike_spark()
+        kills = 1
+        if kind == NODE:
+            assert self._workers is not None
+            self._workers.kill(self._process("host"))
+        elif kind in (PAIR, TWICE):
+            kills = 2
+            self._kill("gateway" if kind == PAIR else self._random.choice(ACTORS[:4]))
+            time.sleep(self._random.random() * (TOGETHER if kind == PAIR else MEANWHILE))
+            self._kill("host" if kind == PAIR else self._random.choice(ACTORS[:4]))
+        else:
+            self._kill(kind)
+        seconds = self._recovered("third", self._senders["b"].pushed)
         self.swap()
-        return name, seconds
+        return kills, seconds
 
     def blackout(self, table: dict[str, Any] | None = None) -> None:
         """End all processes at once, and go on from what is stored, perhaps with another plan."""
@@ -95,90 +110,69 @@ class Storm:
 
     def read_no_more(self, query: str) -> None:
         """It has gone."""
-        del self.seen[query]
+        self._reader.forget(query)
 
     def swap(self) -> None:
         """Another policy; while a scheduler is dead nobody can be asked."""
         with suppress(DsmsError, RayError):
             self.ask("swap", self._random.choice(POLICIES))
 
-    def await_recovery(self) -> dict[str, Any]:
-        """Wait until what was killed is there again; how safe it is then."""
-        told, count = dict[str, Any](), self._count
-
-        def done() -> bool:
-            nonlocal told
-            told = self.ask("safety")
-            return bool(told["recoveries"] >= count)
-
-        if not wait_for(done, PATIENCE):
-            raise AssertionError(f"{told['recoveries']} recoveries instead of {count}: {told}")
-        return told
-
-    def finish(self) -> None:
-        """No more rows; all results have come, by both ways, each once."""
-        self._ended.set()
-        self._thread.join(PATIENCE)
-        self._producer.flush(PATIENCE)
-        for stream in "ab":
-            self._producer.end(stream)
-        self._producer.flush(PATIENCE)
-        wanted = expected(self.pushed)
-        wait_for(lambda: all(self._is_held(query, wanted[query]) for query in self.seen), PATIENCE)
-        assert not self._trouble, str(self._trouble[0])[:400]
-        for query in self.seen:
-            assert self.numbers[query] == list(range(1, len(self.numbers[query]) + 1)), (
-                f"{query}: {self.numbers[query]}"
-            )
-            _same(query, "subscriber", self.seen[query], wanted[query])
-            _same(query, "file", self._filed(query), wanted[query])
+    def finish(self) -> Verdict:
+        """No more rows: what came of all that was acknowledged, by both ways."""
+        for sender in self._senders.values():
+            sender.finish()
+        if self._spark is not None:
+            self._spark.finish()
+        counts = {stream: sender.pushed for stream, sender in self._senders.items()}
+        wanted = expected({**counts, "c": self._spark.pushed if self._spark else 0})
+        self._reader.await_all(wanted)
+        verdict = Verdict()
+        for query, seen in self._reader.seen.items():
+            verdict += in_order(self._reader.numbers[query])
+            verdict += compared(seen, wanted[query]) + compared(self._filed(query), wanted[query])
+        return verdict
 
     def close(self) -> None:
-        self._ended.set()
-        for client in (self._producer, self._reader):
-            with suppress(DsmsError):
-                client.close(1.0)
+        for client in (*self._senders.values(), self._reader):
+            client.close()
         self.ask("down")
 
-    def _push(self) -> None:
-        """Bursts of frames into both streams, for as long as it goes on."""
-        try:
-            while not self._ended.wait(PAUSE):
-                for _ in range(self._random.randrange(1, BURST)):
-                    for stream in "ab":
-                        self._producer.push(stream, rows(stream, self.pushed, ROWS))
-                    self.pushed += ROWS
-        except BaseException as error:
-            self._trouble.append(error)
+    def _strike_spark(self) -> float:
+        assert self._spark is not None
+        self._spark.start()
+        return self._recovered("sparked", self._spark.kill())
 
-    def _read(self, query: str) -> None:
-        seen, numbers = self.seen.setdefault(query, Counter()), self.numbers.setdefault(query, [])
+    def _recovered(self, query: str, number: int) -> float:
+        """Wait for a row from this id on; the seconds that it took."""
+        struck = stopwatch()
+        if not self._reader.await_row(query, number):
+            raise AssertionError(f"no new result of {query!r} within {PATIENCE:g} s: {self.ask('safety')}")
+        return stopwatch() - struck
 
-        def take(batch: Any) -> None:
-            if batch.number not in numbers[-1:]:  # a large one comes in several parts
-                numbers.append(batch.number)
-            columns = [batch.columns[name].tolist() for name in batch.columns]
-            with self._counting:
-                for sign, *values in zip(batch.each("sign").tolist(), *columns, strict=True):
-                    seen[tuple(values)] += sign
+    def _kill(self, kind: str) -> None:
+        with suppress(ProcessLookupError):  # it was about to go
+            os.kill(self._process(kind), signal.SIGKILL)
 
-        self._reader.subscribe(query, 0, take)
-
-    def _is_held(self, query: str, wanted: Rows) -> bool:
-        with self._counting:
-            return +self.seen[query] == wanted
+    def _process(self, kind: str) -> int:
+        """The process of an actor of this kind, drawn at random; while it is rebuilt there may be none."""
+        begun, own = stopwatch(), f"{PREFIX}{self.name}:"
+        while True:
+            found = sorted(name for name in named(self.name) if name.removeprefix(own).startswith(kind))
+            if kind == "deployment":
+                found = [own.removesuffix(":")]
+            try:
+                process: Any = ray.get_actor(self._random.choice(found), namespace=NAMESPACE).__ray_call__
+                return int(ray.get(process.remote(lambda _: os.getpid()), timeout=PATIENCE))
+            except (IndexError, ValueError, RayError):
+                if stopwatch() - begun > PATIENCE:
+                    raise
+                time.sleep(AGAIN)
 
     def _filed(self, query: str) -> Rows:
         found: Rows = Counter()
         for line in (self._folder / f"{query}.jsonl").read_text().splitlines():
             row = json.loads(line)
-            del row["ts"]
-            found[tuple(row.values())[1:] if "sign" in row else tuple(row.values())] += row.get("sign", 1)
+            sign = row.pop("sign", 1)
+            row.pop("ts", None)
+            found[tuple(row.values())] += sign
         return found
-
-
-def _same(query: str, where: str, found: Rows, wanted: Rows) -> None:
-    doubled, lost = found - wanted, wanted - +found
-    assert not doubled, f"{query}, {where}: {len(doubled)} too often, such as {list(doubled)[:3]}"
-    assert not lost, f"{query}, {where}: {len(lost)} too few, such as {list(lost)[:3]}"
-    assert min(found.values(), default=0) >= 0, f"{query}, {where}: taken back though it was not there"

@@ -1,0 +1,96 @@
+"""Rows that Spark sends, in a task that lasts some seconds; somebody kills the processes of its tasks meanwhile."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from actors.parts import wait_for
+from dsms.clock import epoch
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS, SECONDS = 600, 6.0  # of one task
+SOON = 1.0  # seconds until the first row is due
+PATIENCE = 120.0
+
+
+class SparkLoad:
+    """Ids from 0 on into the stream `c`, a job at a time."""
+
+    def __init__(self, spark: SparkSession, address: str) -> None:
+        self._spark, self._address = spark, address
+        self._job: threading.Thread | None = None
+        self._trouble: BaseException | None = None
+        self._begin = 0.0
+        self.pushed = 0
+
+    def start(self) -> None:
+        """Begin a job, after the one before."""
+        self.finish()
+        self._begin = epoch() + SOON
+        self._job = threading.Thread(target=self._send, args=(self.pushed,), daemon=True)
+        self.pushed += ROWS
+        self._job.start()
+
+    def kill(self) -> int:
+        """SIGKILL for all processes of Spark's tasks while some rows are still to come; the id of one of those."""
+        assert wait_for(lambda: epoch() > self._begin + 1.0, PATIENCE)
+        assert wait_for(lambda: bool(self._tasks()), PATIENCE), "Spark has no task at work"
+        for task in self._tasks():
+            os.kill(task, signal.SIGKILL)
+        done = min(1.0, (epoch() - self._begin) / SECONDS)
+        return min(self.pushed - 1, self.pushed - ROWS + int(done * ROWS) + 1)
+
+    def finish(self) -> None:
+        """All was acknowledged."""
+        if self._job is not None:
+            self._job.join(PATIENCE)
+            assert not self._job.is_alive(), "Spark has not sent everything"
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _send(self, first: int) -> None:
+        from pyspark.sql import functions
+
+        due = functions.col("id").cast("double") * (SECONDS / ROWS) + (self._begin - first * SECONDS / ROWS)
+        rows = self._spark.range(first, first + ROWS, 1, 1).withColumn("_due", due)
+        options = {"address": self._address, "stream": "c", "pace": "true", "patience": PATIENCE, "timeout": PATIENCE}
+        try:
+            rows.write.format("dsms").options(**options).mode("append").save()
+        except BaseException as error:
+            self._trouble = error
+
+    def _tasks(self) -> list[int]:
+        """The processes that Spark's Python daemons have forked for tasks."""
+        parents = {int(each.name): _stat(each) for each in Path("/proc").iterdir() if each.name.isdigit()}
+        daemons = {pid for pid, parent in parents.items() if _is_daemon(pid) and not _is_daemon(parent)}
+        own = {pid for pid in daemons if _below(pid, parents)}
+        return [pid for pid, parent in parents.items() if parent in own]
+
+
+def _below(process: int, parents: dict[int, int]) -> bool:
+    while process in parents:
+        process = parents[process]
+        if process == os.getpid():
+            return True
+    return False
+
+
+def _stat(folder: Path) -> int:
+    try:
+        state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return 0 if state == "Z" else int(parent)
+
+
+def _is_daemon(process: int) -> bool:
+    try:
+        return b"pyspark.daemon" in Path(f"/proc/{process}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return False

@@ -1,0 +1,68 @@
+"""A Ray cluster for chaos: a head without budgets, and two workers of which one has the domain and one stands by."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from pathlib import Path
+
+from ray_nodes import Nodes, living, unused
+
+from actors import cluster
+
+MEMORY = "400"  # MiB of each node's object store: checkpoints lie there until they are written
+HEAD, PORTS = "22000", {"worker-1": "27000", "worker-2": "34000"}  # the first of each node's: nobody else's here
+
+
+class Workers:
+    """Nodes that can die: what has died is started anew, while the other has the domain."""
+
+    def __init__(self, folder: Path) -> None:
+        self._nodes = Nodes(folder)
+        self._port = str(unused(6400))
+        self._starting: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Bring all nodes up, and join their cluster."""
+        self._nodes("head", "--port", self._port, "--ports", HEAD, "--budgets", "0", "--memory", MEMORY)
+        for name in PORTS:
+            self._join(name)
+        os.environ.update({key: self._nodes.environment[key] for key in ("DSMS_RUN", "DSMS_RAY_TOKEN", "PYTHONPATH")})
+        cluster.connect("auto", timeout=60)
+
+    def kill(self, process: int) -> str:
+        """SIGKILL for all processes of the node that this one runs on; its name."""
+        self.settle()
+        session = os.getsid(process)
+        (name,) = [name for name in PORTS if self._session(name) == session]
+        for victim in living(self._nodes.run, name):
+            try:
+                os.kill(victim, signal.SIGKILL)
+            except ProcessLookupError:
+                continue  # it has gone with another
+        self._starting = threading.Thread(target=self._again, args=(name,))
+        self._starting.start()
+        return name
+
+    def settle(self) -> None:
+        """Wait until all nodes are up."""
+        if self._starting is not None:
+            self._starting.join()
+
+    def close(self) -> None:
+        """End all nodes."""
+        self.settle()
+        cluster.disconnect()
+        self._nodes("stop")
+
+    def _again(self, name: str) -> None:
+        self._nodes("stop", name)  # takes what it has left behind away
+        self._join(name)
+
+    def _join(self, name: str) -> None:
+        address = f"127.0.0.1:{self._port}"
+        self._nodes("worker", address, "--ports", PORTS[name], "--budgets", "1", "--memory", MEMORY, "--name", name)
+
+    def _session(self, name: str) -> int:
+        return int((self._nodes.run / name / "pid").read_text().split()[0])
