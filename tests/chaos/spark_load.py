@@ -40,7 +40,7 @@ class SparkLoad:
     def kill(self) -> int:
         """SIGKILL for all processes of Spark's tasks while some rows are still to come; the id of one of those."""
         assert wait_for(lambda: epoch() > self._begin + 1.0, PATIENCE)
-        assert wait_for(lambda: bool(self._tasks()), PATIENCE), "Spark has no task at work"
+        assert wait_for(lambda: bool(self._tasks()) or self._trouble is not None, PATIENCE), "Spark has no task at work"
         for task in self._tasks():
             os.kill(task, signal.SIGKILL)
         done = min(1.0, (epoch() - self._begin) / SECONDS)
@@ -55,10 +55,11 @@ class SparkLoad:
             raise self._trouble
 
     def _send(self, first: int) -> None:
-        from pyspark.sql import functions
-
-        due = functions.col("id").cast("double") * (SECONDS / ROWS) + (self._begin - first * SECONDS / ROWS)
-        rows = self._spark.range(first, first + ROWS, 1, 1).withColumn("_due", due)
+        ids = range(first, first + ROWS)
+        given = [(number, self._begin + (number - first) * SECONDS / ROWS) for number in ids]
+        rows = self._spark.createDataFrame(given, "id long, _due double").coalesce(
+            1
+        )  # which tells this thread of Spark
         options = {"address": self._address, "stream": "c", "pace": "true", "patience": PATIENCE, "timeout": PATIENCE}
         try:
             rows.write.format("dsms").options(**options).mode("append").save()
