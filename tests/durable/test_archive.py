@@ -8,6 +8,7 @@ from actors.archive import Archive
 from actors.durable_scheduler import Stood
 from actors.launch import check_durable
 from actors.saved import Domains, Saved
+from actors.succession import succession
 from dsms.durable import Entry, SqliteLog
 from dsms.errors import DsmsError
 from dsms.live.roster import Roster
@@ -74,3 +75,28 @@ def test_a_log_that_a_checkpoint_cannot_be_gone_on_with_by_is_refused(tmp_path, 
         with pytest.raises(DsmsError, match=match):
             archive.latest()
     assert (tmp_path / "gateway-0.log").exists() == bool(count)
+
+
+@pytest.mark.parametrize(
+    ("cql", "sink", "match"),
+    [
+        ("SELECT n FROM s WHERE n > 1", {"csv": "a.csv"}, None),
+        ("SELECT n FROM s WHERE n > 1", None, None),
+        (
+            "SELECT n, n + 1 AS m FROM s",
+            {"csv": "a.csv"},
+            r"other columns than its file 'a.csv', \['ts', 'n', 'm'\] inst",
+        ),
+        ("SELECT n FROM s [ROWS 1]", {"csv": "a.csv"}, r"\['ts', 'sign', 'n'\] instead of \['ts', 'n'\]"),
+        ("SELECT n FROM s", {"csv": "b.csv"}, "has its results in 'a.csv' and 'b.csv' is wanted: .* cannot change"),
+    ],
+)
+def test_a_query_goes_on_in_its_own_file_with_the_columns_that_are_there(cql, sink, match):
+    queries = {"all": {"cql": "SELECT n FROM s", "sink": {"csv": "a.csv"}}}
+    other = {"all": {"cql": cql, **({} if sink is None else {"sink": sink})}}
+    before, after = (Roster({**TABLE, "queries": each}).plan for each in (queries, other))
+    if match is None:
+        succession(before, after)
+    else:
+        with pytest.raises(DsmsError, match=match):
+            succession(before, after)
