@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 from pathlib import Path
-from time import sleep
+from threading import Event
 
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
@@ -34,7 +34,7 @@ class Sole:
                     f"{str(path.parent)!r} is in use by a deployment that runs (another process holds {path.name!r}): "
                     "end that one first, or take another folder"
                 )
-            sleep(LOOK)
+            Event().wait(LOOK)
 
     def close(self) -> None:
         """Others may have it now."""
