@@ -10,7 +10,7 @@ from typing import Any
 from actors.durable_outlet import Account
 from actors.messages import pickled, unpickled
 from actors.saved import Domains, Saved
-from dsms.durable import Checkpoints
+from dsms.durable import Checkpoint, Checkpoints, SqliteLog
 from dsms.errors import DsmsError
 from dsms.private_file import check_folder
 
@@ -55,9 +55,23 @@ class Archive:
             raise DsmsError(f"there is no checkpoint in {str(self.folder)!r} to go on from")
         for said in latest.damaged:
             log.warning("%s; checkpoint %d is taken instead", said, latest.number)
+        self._check_logs(latest)
         self._taken = latest.number
         found: Saved = unpickled(bytes(latest.sections[WHOLE]))
         return found, latest.sections
+
+    def _check_logs(self, latest: Checkpoint) -> None:
+        """Refuse a checkpoint that a log does not go on from: what came in between would be lost without a word."""
+        for gateway, positions in Domains.positions(latest.sections).items():
+            path = self.folder / f"{gateway}.log"
+            first, last = _extent(path)
+            if min(positions) < first or max(positions) > last:
+                raise DsmsError(
+                    f"the log {str(path)!r} {f'has what came from {first + 1} to {last}' if last else 'is not there'}, "
+                    f"and checkpoint {latest.number} was made of all up to {max(positions)}, of some domains up to "
+                    f"{min(positions)}: they do not belong together. Bring back the one or the other, "
+                    "or begin in another folder"
+                )
 
     def past(self) -> tuple[list[Accounts], list[Accounts]]:
         """What was given out with the last checkpoints, the oldest first; one that is damaged is only missing.
@@ -89,3 +103,14 @@ class Archive:
             return {}
         gateways = {name for found in self._positions.values() for name in found}
         return {name: min(found.get(name, 0) for found in self._positions.values()) for name in gateways}
+
+
+def _extent(path: Path) -> tuple[int, int]:
+    """The offset after which a log has everything, and that of its end; one that is not there has nothing."""
+    if not path.exists():
+        return 0, 0
+    log = SqliteLog(path)
+    try:
+        return log.forgotten(), log.last()
+    finally:
+        log.close()

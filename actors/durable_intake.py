@@ -17,7 +17,7 @@ from actors.intake import Intake, Origin
 from actors.lane import Done
 from actors.tail import Kept, Said, Tail
 from dsms.batch import Batch
-from dsms.durable import Committed, Committer, Entry, SqliteLog, Standing
+from dsms.durable import Committed, Committer, Entry, Sole, SqliteLog, Standing
 from dsms.errors import DsmsError
 from dsms.live.routes import Routes
 from dsms.live.terms import Terms
@@ -45,6 +45,7 @@ class DurableIntake(Intake):
         super().__init__(name, calls)
         self.name, self.calls = name, calls
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._sole = Sole(path.with_suffix(".lock"))
         self._log, self._reading = SqliteLog(path), SqliteLog(path)
         self._finished: dict[str, int] = dict(self._log.ended())
         self._ended = set(self._finished)
@@ -175,6 +176,7 @@ class DurableIntake(Intake):
         self._reader.shutdown()
         self._log.close()
         self._reading.close()
+        self._sole.close()
 
     def _store(self, said: Said, done: Done, producer: str = "", sequence: int | None = None) -> None:
         frame = b"".join(encoded(said))

@@ -12,6 +12,7 @@ from actors.messages import Result
 from actors.outlet import Course, Outlet, Told
 from actors.redone import Row, counted, taken_back, without
 from dsms.batch import Batch
+from dsms.errors import DsmsError, PlanError
 from dsms.live.in_order import InOrder
 
 log = logging.getLogger("dsms")
@@ -79,6 +80,7 @@ class DurableOutlet(Outlet):
     def collect(self, numbers: Mapping[str, int]) -> dict[str, Account]:
         """What a checkpoint has to know, so that results up to these numbers can be given out whatever happens."""
         found: dict[str, Account] = {}
+        self._write_on()
         for name, held in self._held.items():
             course, upto = self._courses[name], held.order.since + numbers.get(name, 0)
             waiting = [(place, batch) for place, batch in held.waiting if place <= upto]
@@ -178,6 +180,37 @@ class DurableOutlet(Outlet):
         course.order.since = last + len(back) - number
         held.order = InOrder(course.order.since, given=number)
         log.warning("%d results of %r are made again: what was given out of them is made good", len(given), name)
+
+    def _write(self, query: str, course: Course, batch: Batch) -> None:
+        """Into the file; what its disk does not take waits, and the next checkpoint with it: the last one has it."""
+        if course.target is not None and (course.error is None or course.unwritten):
+            course.unwritten.append(batch)
+            self._catch_up(query, course)
+
+    def _write_on(self) -> None:
+        """Write what waits for files; DsmsError while a disk has no room for it."""
+        for query, course in self._courses.items():
+            if course.unwritten:
+                self._catch_up(query, course)
+            if course.unwritten:
+                raise DsmsError(f"the results of {query!r} cannot be written: {course.error}; it is tried again")
+
+    def _catch_up(self, query: str, course: Course) -> None:
+        """Write what waits for a file, from where that was whole: of what could not be written a part may be there."""
+        course.error = None
+        try:
+            while course.unwritten:
+                course.at = self._put(query, course, course.unwritten[0]).size
+                del course.unwritten[0]
+        except (OSError, PlanError) as error:
+            course.error = str(error)
+            if course.sink is not None:
+                course.sink.discard()
+                course.sink = None
+        except Exception as error:  # of the rows themselves: these would fail again
+            course.error = str(error)
+            course.unwritten.clear()
+            log.error("the results of %r are no longer written: %s", query, error)
 
     def shut(self, query: str, begun: bool = True) -> None:
         """No more results of a query will come."""

@@ -6,7 +6,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,7 @@ class Course:
     rows: int = 0
     error: str | None = None  # why its file is no longer written
     at: int = 0  # bytes of its file that are there already
+    unwritten: list[Batch] = field(default_factory=list)  # where it is durable: what the file's disk did not take yet
 
 
 class Outlet:
@@ -162,14 +163,19 @@ class Outlet:
         if course.target is None or course.error is not None:
             return
         try:
-            if course.sink is None:
-                course.schema = schema_like(batch)
-                course.sink = self._sink(query, course, course.schema)
-            if course.schema is not None:
-                course.sink.write(conformed(batch, course.schema, query))
+            self._put(query, course, batch)
         except Exception as error:  # of a format's library too: subscribers still get them
             course.error = str(error)
             log.error("the results of %r are no longer written: %s", query, error)
+
+    def _put(self, query: str, course: Course, batch: Batch) -> Sink:
+        """Into the file, which is opened if it is not."""
+        if course.schema is None:
+            course.schema = schema_like(batch)
+        if course.sink is None:
+            course.sink = self._sink(query, course, course.schema)
+        course.sink.write(conformed(batch, course.schema, query))
+        return course.sink
 
     def _sink(self, query: str, course: Course, schema: Schema) -> Sink:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -58,7 +59,15 @@ def settled(calls: Any, what: str, timeout: float = ANSWER) -> Any:
             raise cause from None
         raise DsmsError(f"{what}: {type(cause or error).__name__}: {cause or error}") from error
     except RayActorError as error:
-        raise DsmsError(f"{what}: its process has ended ({str(error).splitlines()[0]})") from None
+        raise DsmsError(f"{what}: {ending(error)}") from None
+
+
+def ending(error: RayActorError) -> str:
+    """Why an actor is gone; of one that failed as it began, what it raised: Ray's last line, after where that was."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    if error.actor_init_failed:
+        return re.sub(r"^dsms\.errors\.\w+: ", "", lines[-1])
+    return f"its process has ended ({lines[0]})"
 
 
 def closed(parts: Sequence[Any]) -> list[Any]:

@@ -53,3 +53,10 @@ class Domains:
             found.stood[name], count = unpickled(bytes(sections[f"domain-{name}"]))
             found.kept[name] = [Frozen.read(sections, f"domain-{name}/host-{place}") for place in range(count)]
         return found
+
+    @classmethod
+    def positions(cls, sections: Mapping[str, bytearray]) -> dict[str, list[int]]:
+        """By gateway: up to where each domain of a file has its log."""
+        names = [name for name in sections if name.startswith("domain-") and "/" not in name]
+        stood = [unpickled(bytes(sections[name]))[0].positions for name in names]
+        return {gateway: [each.get(gateway, 0) for each in stood] for each in stood for gateway in each}

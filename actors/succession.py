@@ -10,8 +10,10 @@ from typing import Any
 from actors.archive import Archive
 from actors.messages import pickled, unpickled
 from dsms.errors import DsmsError
+from dsms.files.sink import written
 from dsms.live.roster import Roster
-from dsms.plan import Plan, Station
+from dsms.outlets import appends
+from dsms.plan import Plan, Query, Station
 
 
 @dataclass(frozen=True)
@@ -28,16 +30,48 @@ class Succession:
 
 
 def succession(before: Plan, after: Plan) -> Succession:
-    """What there is of one plan in another; a stream with other columns is refused, for rows of it may be stored."""
+    """What there is of one plan in another.
+
+    A stream with other columns is refused, for rows of it may be stored; so is what a query's file cannot go on with.
+    """
     streams = {stream.name: stream for stream in before.streams}
     for stream in after.streams:
         known = streams.get(stream.name)
         if known is not None and (known.schema, known.timestamp) != (stream.schema, stream.timestamp):
             raise DsmsError(f"stream {stream.name!r} has other columns than what is stored of it; give it another name")
+    _check_files(before, after)
     there = {station.name: station for station in before.stations}
     keeping = [s.name for s in after.stations if s.name in there and _alike(there[s.name], s)]
     names = [station.name for station in after.stations]
     return Succession(keeping, [n for n in names if n not in keeping], [name for name in there if name not in names])
+
+
+def _check_files(before: Plan, after: Plan) -> None:
+    """Refuse queries that would go on in another file than they began, or in one whose header says other columns."""
+    known = {query.name: query for query in before.queries if isinstance(query.sink, Mapping)}
+    for query in after.queries:
+        old = known.get(query.name)
+        if old is None or not isinstance(query.sink, Mapping):
+            continue
+        if old.sink != query.sink:
+            raise DsmsError(
+                f"query {query.name!r} has its results in {_file(old)} and {_file(query)} is wanted: a query's file "
+                "cannot change; give the query another name too"
+            )
+        if "csv" in query.sink and _columns(old) != _columns(query):
+            raise DsmsError(
+                f"query {query.name!r} has other columns than its file {_file(query)}, {_columns(query)} instead of "
+                f"{_columns(old)}; give the query another name, and another file"
+            )
+
+
+def _file(query: Query) -> str:
+    return ", ".join(map(repr, query.sink.values()))
+
+
+def _columns(query: Query) -> list[str] | None:
+    """What a query's file has; None: that is known by its first rows only."""
+    return None if query.node is None else list(written(query.node.schema, appends(query)))
 
 
 def changes(durable: str, table: Mapping[str, Any], folder: str, file: str) -> Succession | None:

@@ -93,3 +93,9 @@ def test_a_bar_is_as_long_as_its_share(share, bar):
 )
 def test_a_long_time_is_said_in_two_units(time, said):
     assert grids.elapsed(time) == said
+
+
+def test_results_that_cannot_be_written_are_said():
+    queries = [{"name": "high", "error": "No space left on device"}, {"name": "low", "error": None}]
+    said = grids.troubles({"domains": [], "gateways": [], "outlet": {"queries": queries}})
+    assert said == ["the results of high are not written: No space left on device"]

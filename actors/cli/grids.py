@@ -116,7 +116,8 @@ def troubles(status: Found) -> list[str]:
             [f"gateway {place} reads nothing: {count(log['bytes'])} bytes wait in its log"] if log.get("full") else []
         )
         said += [f"gateway {place} cannot bring what it has stored: {log['error']}"] if log.get("error") else []
-    return said
+    sinks = status.get("outlet", {}).get("queries", ())
+    return said + [f"the results of {one['name']} are not written: {one['error']}" for one in sinks if one["error"]]
 
 
 def recorded(status: Found) -> list[str]:

@@ -3,6 +3,7 @@
 from dsms.durable.checkpoints import Checkpoint, Checkpoints
 from dsms.durable.committer import Committed, Committer
 from dsms.durable.log import Entry, Log, Standing, Stored
+from dsms.durable.sole import Sole
 from dsms.durable.sqlite_log import SqliteLog
 
 __all__ = [
@@ -12,6 +13,7 @@ __all__ = [
     "Committer",
     "Entry",
     "Log",
+    "Sole",
     "SqliteLog",
     "Standing",
     "Stored",

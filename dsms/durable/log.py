@@ -56,5 +56,8 @@ class Log(Protocol):
     def last(self) -> int:
         """The highest offset there ever was; 0 if nothing came yet."""
 
+    def forgotten(self) -> int:
+        """The highest offset that was forgotten; 0 if nothing was."""
+
     def close(self) -> None:
         """Let it be."""

@@ -94,6 +94,12 @@ class SqliteLog:
             found = self._database.execute("SELECT seq FROM sqlite_sequence WHERE name = 'entries'").fetchone()
             return 0 if found is None else int(found[0])
 
+    def forgotten(self) -> int:
+        """The highest offset that was forgotten; 0 if nothing was."""
+        with self._lock, self._told("cannot be read"):
+            first = self._database.execute("SELECT min(offset) FROM entries").fetchone()[0]
+        return self.last() if first is None else int(first) - 1
+
     def close(self) -> None:
         """Let it be."""
         with self._lock, suppress(sqlite3.Error):

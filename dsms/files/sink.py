@@ -61,11 +61,15 @@ class Sink:
 
     def position(self) -> int:
         """The bytes of a live file so far, durable on return; 0 of one that cannot be gone on with."""
-        if not self._live or not isinstance(self._file, io.BufferedWriter):
-            return 0
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        return self._file.tell()
+        if size := self.size:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        return size
+
+    @property
+    def size(self) -> int:
+        """The bytes of a live file so far; 0 of one that cannot be gone on with, as a pipe."""
+        return self._file.tell() if self._live and self._file.seekable() else 0
 
     def close(self) -> None:
         """Finish the file and give it its name; nothing if that is done, or the file is abandoned."""
@@ -73,6 +77,10 @@ class Sink:
         self.abandon()
         if self._path is not None and not finished:
             os.replace(_part_of(self._path), self._path)
+
+    def discard(self) -> None:
+        """Let go of a file that could not be written, and of what it should have got: some of that may be there."""
+        (self._file.raw if isinstance(self._file, io.BufferedWriter) else self._file).close()
 
     def abandon(self) -> None:
         """Finish what was written, and leave it under the name of a part; nothing if the file is closed."""

@@ -8,6 +8,8 @@ from actors.archive import Archive
 from actors.durable_scheduler import Stood
 from actors.launch import check_durable
 from actors.saved import Domains, Saved
+from actors.succession import succession
+from dsms.durable import Entry, SqliteLog
 from dsms.errors import DsmsError
 from dsms.live.roster import Roster
 from dsms.live.setup import Setup
@@ -37,3 +39,64 @@ def test_what_was_stored_by_two_gateways_for_one_domain_is_gone_on_with_by_as_ma
     else:
         with pytest.raises(DsmsError, match=match):
             check_durable(setup, roster.plan, "", True)
+
+
+def stored(path, count, forgotten=0):
+    log = SqliteLog(path)
+    log.append([Entry("p", number, b"frame") for number in range(1, count + 1)])
+    log.forget(forgotten)
+    assert log.forgotten() == forgotten
+    log.close()
+
+
+@pytest.mark.parametrize(
+    ("count", "forgotten", "match"),
+    [
+        (7, 0, None),
+        (7, 5, None),
+        (9, 5, None),
+        (7, 6, "has what came from 7 to 7, and checkpoint 1 was made of all up to 7, of some domains up to 5"),
+        (7, 7, "has what came from 8 to 7, and"),  # all of it is forgotten
+        (6, 0, "has what came from 1 to 6, and checkpoint 1 was made of all up to 7"),
+        (0, 0, "is not there, and checkpoint 1 was made of all up to 7"),
+    ],
+)
+def test_a_log_that_a_checkpoint_cannot_be_gone_on_with_by_is_refused(tmp_path, count, forgotten, match):
+    """Else rows would be numbered as others that were taken in, acknowledged, and never looked at."""
+    archive = Archive(tmp_path)
+    saved = Saved(0.0, TABLE, Roster(TABLE), {"all": "0"}, {"all": ""}, [], {}, {}, 1, 0)
+    stood = {str(domain): Stood(b"", {}, {"gateway-0": upto}, 0, 0.0) for domain, upto in enumerate((7, 5))}
+    archive.save(saved, Domains(stood, {"0": [], "1": []}))
+    if count:
+        stored(tmp_path / "gateway-0.log", count, forgotten)
+    if match is None:
+        archive.latest()
+    else:
+        with pytest.raises(DsmsError, match=match):
+            archive.latest()
+    assert (tmp_path / "gateway-0.log").exists() == bool(count)
+
+
+@pytest.mark.parametrize(
+    ("cql", "sink", "match"),
+    [
+        ("SELECT n FROM s WHERE n > 1", {"csv": "a.csv"}, None),
+        ("SELECT n FROM s WHERE n > 1", None, None),
+        (
+            "SELECT n, n + 1 AS m FROM s",
+            {"csv": "a.csv"},
+            r"other columns than its file 'a.csv', \['ts', 'n', 'm'\] inst",
+        ),
+        ("SELECT n FROM s [ROWS 1]", {"csv": "a.csv"}, r"\['ts', 'sign', 'n'\] instead of \['ts', 'n'\]"),
+        ("SELECT n FROM s", {"csv": "b.csv"}, "has its results in 'a.csv' and 'b.csv' is wanted: .* cannot change"),
+    ],
+)
+def test_a_query_goes_on_in_its_own_file_with_the_columns_that_are_there(cql, sink, match):
+    queries = {"all": {"cql": "SELECT n FROM s", "sink": {"csv": "a.csv"}}}
+    other = {"all": {"cql": cql, **({} if sink is None else {"sink": sink})}}
+    before, after = (Roster({**TABLE, "queries": each}).plan for each in (queries, other))
+    if match is None:
+        succession(before, after)
+    else:
+        with pytest.raises(DsmsError, match=match):
+            succession(before, after)

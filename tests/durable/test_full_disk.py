@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
+from contextlib import suppress
 
+import numpy as np
 import pytest
 
+from actors.durable_outlet import DurableOutlet
+from dsms import Batch
 from dsms.durable import Checkpoints, Entry, SqliteLog
 from dsms.errors import DsmsError
+from dsms.schema import Schema
 
 FRAME = b"x" * 20_000
 
@@ -49,3 +55,42 @@ def test_a_checkpoint_that_finds_no_room_leaves_the_one_before(disk):
         store.save({"whole": FRAME * 100})
     assert store.latest().sections == {"whole": FRAME}
     assert store.save({"whole": FRAME * 2}) == 2
+
+
+def rows(*numbers):
+    return Batch.of({"n": np.array(numbers, dtype=np.int64)}, ts=np.zeros(len(numbers), dtype=np.int64))
+
+
+@pytest.mark.parametrize("died", [False, True], ids=["it goes on", "another goes on"])
+def test_results_that_a_full_disk_does_not_take_are_in_their_files_once_there_is_room(disk, died):
+    """No checkpoint is made meanwhile: the last one has them."""
+    told = {form: ({form: f"out.{form}"}, Schema.of({"n": "int64"}), True) for form in ("csv", "jsonl")}
+    size, first, second, third = 2_000, *(dict.fromkeys(told, number) for number in (1, 2, 3))
+    made = [[(query, turn + 1, rows(*range(turn * size, (turn + 1) * size))) for query in told] for turn in range(3)]
+    outlet = DurableOutlet()
+    outlet.open(told, str(disk))
+    outlet.take(made[0], 1)
+    outlet.release(first)
+    outlet.take(made[1], 1)
+    accounts = outlet.collect(second)
+    ballast = disk / "ballast"
+    with suppress(OSError), ballast.open("wb", buffering=0) as file:
+        while True:
+            file.write(bytes(1000))
+    outlet.release(second)  # a part of it goes, and then no more
+    outlet.take(made[2], 1)
+    with pytest.raises(DsmsError, match=r"the results of 'csv' cannot be written: .*No space left on device"):
+        outlet.collect(third)
+    assert outlet.status()["queries"][0]["error"] == "[Errno 28] No space left on device"
+    ballast.unlink()
+    if died:
+        outlet = DurableOutlet()
+        outlet.restore(accounts, (), {name: (each, str(disk)) for name, each in told.items()})
+        outlet.release(second)
+        outlet.take(made[2], 1)
+    outlet.collect(third)
+    outlet.release(third)
+    assert [one["error"] for one in outlet.status()["queries"]] == [None, None]
+    written = (disk / "out.csv").read_text().splitlines()
+    assert [int(line.split(",")[1]) for line in written[1:]] == list(range(3 * size))
+    assert [json.loads(line)["n"] for line in (disk / "out.jsonl").read_text().splitlines()] == list(range(3 * size))
