@@ -20,7 +20,7 @@ from actors.deployment import up
 from actors.parts import named, sweep
 from chaos.clients import PATIENCE, Reader, Sender
 from chaos.expected import QUERIES, STREAMS, Rows, expected
-from chaos.spark_load import SparkLoad
+from chaos.spark_load import ROWS, SparkLoad
 from chaos.verdict import Verdict, compared, in_order
 from dsms.clock import stopwatch
 from dsms.errors import DsmsError
@@ -140,12 +140,15 @@ class Storm:
     def _strike_spark(self) -> float:
         assert self._spark is not None
         self._spark.start()
+        self._recovered("sparked", self._spark.pushed - ROWS)  # it has begun
         return self._recovered("sparked", self._spark.kill())
 
     def _recovered(self, query: str, number: int) -> float:
         """Wait for a row from this id on; the seconds that it took."""
         struck = stopwatch()
         if not self._reader.await_row(query, number):
+            if self._spark is not None:
+                self._spark.check()
             raise AssertionError(f"no new result of {query!r} within {PATIENCE:g} s: {self.ask('safety')}")
         return stopwatch() - struck
 
