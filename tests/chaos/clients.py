@@ -37,13 +37,14 @@ class Sender(threading.Thread):
         except BaseException as error:
             self.trouble = error
 
-    def finish(self) -> None:
-        """No more rows; all were acknowledged."""
+    def finish(self, *others: str) -> None:
+        """No more rows, nor by streams that nobody else ends; all were acknowledged."""
         self._ended.set()
         self.join(PATIENCE)
         if self.trouble is not None:
             raise self.trouble
-        self._client.end(self._stream)
+        for stream in (self._stream, *others):
+            self._client.end(stream)
         self._client.flush(PATIENCE)
 
     def close(self) -> None:

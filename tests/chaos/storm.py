@@ -119,17 +119,24 @@ class Storm:
 
     def finish(self) -> Verdict:
         """No more rows: what came of all that was acknowledged, by both ways."""
-        for sender in self._senders.values():
-            sender.finish()
         if self._spark is not None:
             self._spark.finish()
+        self._senders["a"].finish("c")
+        self._senders["b"].finish()
         counts = {stream: sender.pushed for stream, sender in self._senders.items()}
         wanted = expected({**counts, "c": self._spark.pushed if self._spark else 0})
         self._reader.await_all(wanted)
         verdict = Verdict()
         for query, seen in self._reader.seen.items():
-            verdict += in_order(self._reader.numbers[query])
-            verdict += compared(seen, wanted[query]) + compared(self._filed(query), wanted[query])
+            found = {
+                "numbers": in_order(self._reader.numbers[query]),
+                "subscriber": compared(seen, wanted[query]),
+                "file": compared(self._filed(query), wanted[query]),
+            }
+            for where, each in found.items():
+                if not each.right:
+                    print(f"{query}, {where}: {each}; {self._reader.numbers[query][-5:]}", flush=True)
+                verdict += each
         return verdict
 
     def close(self) -> None:
