@@ -8,6 +8,8 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from soak.processes import below
+
 from dsms.clock import epoch
 
 if TYPE_CHECKING:
@@ -69,26 +71,9 @@ class SparkLoad:
 
     def _tasks(self) -> list[int]:
         """The processes that Spark's Python daemons have forked for tasks."""
-        parents = {int(each.name): _stat(each) for each in Path("/proc").iterdir() if each.name.isdigit()}
+        parents = below()
         daemons = {pid for pid, parent in parents.items() if _is_daemon(pid) and not _is_daemon(parent)}
-        own = {pid for pid in daemons if _below(pid, parents)}
-        return [pid for pid, parent in parents.items() if parent in own]
-
-
-def _below(process: int, parents: dict[int, int]) -> bool:
-    while process in parents:
-        process = parents[process]
-        if process == os.getpid():
-            return True
-    return False
-
-
-def _stat(folder: Path) -> int:
-    try:
-        state, parent = (folder / "stat").read_text().rpartition(")")[2].split()[:2]
-    except (FileNotFoundError, ProcessLookupError):
-        return 0
-    return 0 if state == "Z" else int(parent)
+        return [pid for pid, parent in parents.items() if parent in daemons]
 
 
 def _is_daemon(process: int) -> bool:

@@ -21,8 +21,13 @@ class Taken(NamedTuple):
 
 def taken() -> dict[int, Taken]:
     """By process id, all processes below this one that are part of a deployment."""
+    return {process: found for process in below() if (found := _looked(process))}
+
+
+def below() -> dict[int, int]:
+    """All processes below this one, each with its parent."""
     parents = {int(each.name): _parent(each) for each in PROC.iterdir() if each.name.isdigit()}
-    return {process: found for process in parents if _below(process, parents) and (found := _looked(process))}
+    return {process: parent for process, parent in parents.items() if _below(process, parents)}
 
 
 def memory(processes: dict[int, Taken]) -> int:
