@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from enum import Enum
+from enum import StrEnum
 
 import numpy as np
 
@@ -15,7 +15,7 @@ Band = tuple[float, float]  # from, to
 Figure = Callable[[Measured], float]
 
 
-class Verdict(str, Enum):
+class Verdict(StrEnum):
     REPRODUCED = "reproduced"
     DIRECTION = "direction only"
     NOT = "not reproduced"
