@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "dsms.files": {"dsms", "numpy", "pyarrow"},
     "dsms.wire": {"dsms", "numpy", "msgpack"},
     "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
+    "dsms.papers.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
     "actors.exporter": {"actors", "dsms", "prometheus_client"},
     "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},

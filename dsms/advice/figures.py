@@ -40,18 +40,18 @@ def draw_charts(charts: Sequence[PathChart], file: str | Path, title: str = "") 
     shown = charts[:MOST]
     wide = min(len(shown), 3)
     high = math.ceil(len(shown) / wide)
-    figure = _figure(4.4 * wide + 0.4, 3.1 * high + 0.7)
+    figure = new_figure(4.4 * wide + 0.4, 3.1 * high + 0.7)
     more = f" (the first {MOST} of {len(charts)} paths)" if len(charts) > MOST else ""
     figure.suptitle(f"{title}{more}", fontsize=11, color=INK)
     for place, chart in enumerate(shown):
         _draw_chart(figure.add_subplot(high, wide, place + 1), chart, legend=place == 0)
-    _save(figure, file)
+    save(figure, file)
 
 
 def draw_comparison(found: Recommendation, file: str | Path) -> None:
     """Memory against latency, a mark a policy; bars are the deviation over seeds."""
     check(file)
-    figure = _figure(8.2, 5.4)
+    figure = new_figure(8.2, 5.4)
     axes = figure.add_subplot()
     latency, memory = METRICS["delay"].cost, METRICS["memory"].cost
     marks = [(t, t.over_seeds(memory), t.over_seeds(latency)) for t in found.trials]
@@ -88,9 +88,9 @@ def draw_comparison(found: Recommendation, file: str | Path) -> None:
         axes.plot([], [], "D", color=CHOSEN, label="recommended")
         axes.legend(frameon=False, fontsize=8, loc="best")
     axes.margins(0.12)
-    _tidy(axes)
+    tidy(axes)
     _label(figure, axes, placed, found.policy)
-    _save(figure, file)
+    save(figure, file)
 
 
 def _draw_chart(axes: Axes, chart: PathChart, legend: bool) -> None:
@@ -128,7 +128,7 @@ def _draw_chart(axes: Axes, chart: PathChart, legend: bool) -> None:
     axes.tick_params(labelsize=7)
     if legend:
         axes.legend(frameon=False, fontsize=7, loc="upper right")
-    _tidy(axes)
+    tidy(axes)
 
 
 def _label(figure: Figure, axes: Axes, placed: Sequence[tuple[list[Trial], float, float]], chosen: str) -> None:
@@ -177,19 +177,19 @@ def _short(title: str) -> str:
     return title if len(title) <= 52 else f"{title[:32]} … {title[-17:]}"
 
 
-def _tidy(axes: Axes) -> None:
+def tidy(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e5e8ee", linewidth=0.6)
     axes.set_axisbelow(True)
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(width, height), layout="constrained", dpi=110)
 
 
-def _save(figure: Figure, file: str | Path) -> None:
+def save(figure: Figure, file: str | Path) -> None:
     from matplotlib import rc_context
 
     kind = Path(file).suffix.lower()[1:]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from importlib.metadata import entry_points, version
 from typing import Any
 
-from dsms.cli import explain, push, recommend, run, sim, tail, whatif
+from dsms.cli import explain, push, recommend, reproduce, run, sim, tail, whatif
 from dsms.errors import DsmsError, FailedError, OperatorError
 
 log = logging.getLogger("dsms")
@@ -20,6 +20,7 @@ COMMANDS: dict[str, Any] = {
     "sim": sim,
     "explain": explain,
     "recommend": recommend,
+    "reproduce": reproduce,
     "whatif": whatif,
     "push": push,
     "tail": tail,

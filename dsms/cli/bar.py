@@ -1,4 +1,4 @@
-"""How far virtual time has come, for people who wait."""
+"""How far virtual time, or a number of runs, has come, for people who wait."""
 
 from __future__ import annotations
 
@@ -25,3 +25,15 @@ def time_bar(text: str, until: float | None) -> Iterator[Callable[[float], None]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(text, total=until, now=0.0)
         yield lambda now: bar.update(task, completed=min(now, until or now), now=now)
+
+
+@contextmanager
+def runs_bar() -> Iterator[Callable[[str, int, int], None] | None]:
+    """The same for runs: told the last one's name, how many are done, and how many there are."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} runs"))
+    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)

@@ -9,16 +9,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from dsms.advice import figures
 from dsms.advice.recommend import SEEDS, SHOWN, Recommendation, recommend
 from dsms.cli.arguments import number, several
+from dsms.cli.bar import runs_bar
 from dsms.cli.tables import cell, figure, show, table
 from dsms.errors import DsmsError
 from dsms.policies.registry import policy_names
@@ -52,7 +47,7 @@ def run(given: argparse.Namespace) -> int:
     if given.plot is not None:
         figures.check(given.plot)
     chosen = [name for text in given.policies for name in listed(text)] if given.policies else None
-    with _progress() as tell:
+    with runs_bar() as tell:
         found = recommend(given.plan, given.qos, policies=chosen, seeds=given.seeds, until=given.until, progress=tell)
     if given.plot:
         figures.draw_comparison(found, given.plot)
@@ -74,18 +69,6 @@ def listed(text: str) -> list[str]:
     if not found:
         raise DsmsError(f"--policies {text!r}: names of policies are wanted, as in chain,fifo,rr:tuples=30")
     return found
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[str, int, int], None] | None]:
-    """A bar on standard error for people who wait; nothing where nobody watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} runs"))
-    with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
-        yield lambda name, done, total: bar.update(task, description=name, completed=done, total=total)
 
 
 def _show(found: Recommendation) -> None:

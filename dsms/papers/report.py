@@ -1,0 +1,137 @@
+"""The report: every claim with its number beside ours, and the figures."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from itertools import groupby
+from pathlib import Path
+
+from dsms.errors import DsmsError
+from dsms.papers import data
+from dsms.papers.claim import Judgement, Reading, Verdict
+from dsms.papers.experiment import Scale
+from dsms.papers.figures import draw
+from dsms.papers.reproduce import Outcome
+
+COLUMNS = ("claim", "paper", "ours", "verdict", "why")
+COLOURS = {Verdict.REPRODUCED: "#2a7d4f", Verdict.DIRECTION: "#b07a12", Verdict.NOT: "#b3372f"}
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; color: #22304a; background: #fbfcfd; max-width: 72rem; margin: 2rem auto;
+  padding: 0 1.2rem; }
+h1 { font-size: 1.5rem; } h2 { font-size: 1.2rem; margin-top: 2.4rem; } h3 { font-size: 1rem; margin: 1.6rem 0 .3rem; }
+.quiet { color: #5b677b; font-size: .9rem; } table { border-collapse: collapse; font-size: .85rem; margin: .6rem 0; }
+th, td { padding: .3rem .6rem; text-align: left; vertical-align: top; border-bottom: 1px solid #e2e6ec; }
+th { border-bottom: 1.5px solid #33415c; } td:nth-child(2), td:nth-child(3), td:nth-child(4) { white-space: nowrap; }
+.figures { display: flex; flex-wrap: wrap; gap: 1rem; } .figures img { width: 32rem; max-width: 100%; }
+"""
+
+
+def write(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str, out: Path) -> None:
+    """The data, the figures and both reports."""
+    try:
+        for outcome in outcomes:
+            folder = out / outcome.paper.name
+            folder.mkdir(parents=True, exist_ok=True)
+            data.write(outcome, folder)
+            for plot in outcome.experiment.plots:
+                draw(plot, outcome.measured, out / picture(outcome, plot.name))
+        (out / "report.md").write_text(markdown(outcomes, scale, command, date), encoding="utf-8")
+        (out / "report.html").write_text(html(outcomes, scale, command, date, out), encoding="utf-8")
+    except OSError as error:
+        raise DsmsError(f"the report cannot be written to {str(out)!r}: {error.strerror}") from None
+
+
+def picture(outcome: Outcome, plot: str) -> str:
+    """Where a figure lies in the folder."""
+    return f"{outcome.paper.name}/{plot}.svg"
+
+
+def row(judgement: Judgement) -> tuple[str, str, str, str, str]:
+    """The cells of the table of claims."""
+    claim, nearest = judgement.claim, judgement.nearest
+    why = judgement.why
+    if nearest is not None and judgement.verdict is not Verdict.REPRODUCED:
+        why = f"{why} Nearest other reading: {nearest.name}, {number(nearest, claim.form)}.".strip()
+    return claim.text, claim.paper, number(judgement.ours, claim.form), str(judgement.verdict), why
+
+
+def number(reading: Reading, form: str) -> str:
+    """A mean, and its deviation over seeds where there are several."""
+    if math.isnan(reading.mean):
+        return "–"
+    return f"{reading.mean:{form}}" + ("" if reading.spread is None else f" ± {reading.spread:{form}}")
+
+
+def summary(outcomes: Iterable[Outcome]) -> str:
+    """How many claims came out how."""
+    counts = Counter(judgement.verdict for outcome in outcomes for judgement in outcome.judgements)
+    return f"{counts.total()} claims: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
+
+
+def _heading(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str) -> str:
+    size = "short runs" if scale.quick else "the papers' sizes"
+    seeds = f"{scale.seeds} seeds" if scale.seeds > 1 else "one seed"
+    return f"{summary(outcomes)}. Made on {date} by {{}} ({size}, {seeds}; ours ± deviation over seeds)."
+
+
+def markdown(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str) -> str:
+    """For reading where there is no browser, and for copying from."""
+    lines = ["# The papers, reproduced", "", _heading(outcomes, scale, command, date).format(f"`{command}`"), ""]
+    for paper, mine in _by_paper(outcomes):
+        lines += [f"## {mine[0].paper.citation}", ""]
+        lines += [mine[0].paper.notes, ""] if mine[0].paper.notes else []
+        for outcome in mine:
+            lines += [f"### {paper}/{outcome.experiment.name}: {outcome.experiment.title}", ""]
+            lines += [outcome.experiment.setup, ""]
+            if outcome.judgements:
+                lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
+                for judgement in outcome.judgements:
+                    lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row(judgement)) + " |")
+                lines.append("")
+            lines += [f"![{plot.title}]({picture(outcome, plot.name)})\n" for plot in outcome.experiment.plots]
+    return "\n".join(lines)
+
+
+def html(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str, out: Path) -> str:
+    """One file with the figures in it."""
+    heading = escape(_heading(outcomes, scale, command, date)).format(f"<code>{escape(command)}</code>")
+    parts = ["<h1>The papers, reproduced</h1>", f'<p class="quiet">{heading}</p>']
+    for paper, mine in _by_paper(outcomes):
+        parts.append(f"<h2>{escape(mine[0].paper.citation)}</h2>")
+        if mine[0].paper.notes:
+            parts.append(f"<p>{escape(mine[0].paper.notes)}</p>")
+        for outcome in mine:
+            parts.append(f"<h3>{escape(f'{paper}/{outcome.experiment.name}: {outcome.experiment.title}')}</h3>")
+            parts.append(f'<p class="quiet">{escape(outcome.experiment.setup)}</p>')
+            if outcome.judgements:
+                parts.append(_table(outcome.judgements))
+            images = [_image(out / picture(outcome, plot.name), plot.title) for plot in outcome.experiment.plots]
+            parts.append(f'<div class="figures">{"".join(images)}</div>')
+    head = f'<meta charset="utf-8"><title>The papers, reproduced</title><style>{STYLE}</style>'
+    body = "\n".join(parts)
+    return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
+
+
+def _table(judgements: Iterable[Judgement]) -> str:
+    rows = []
+    for judgement in judgements:
+        text, paper, ours, verdict, why = map(escape, row(judgement))
+        colour = COLOURS[judgement.verdict]
+        cells = (text, paper, ours, f'<b style="color:{colour}">{verdict}</b>', why)
+        rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    head = "".join(f"<th>{column}</th>" for column in COLUMNS)
+    return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
+
+
+def _image(file: Path, title: str) -> str:
+    coded = base64.b64encode(file.read_bytes()).decode()
+    return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{coded}">'
+
+
+def _by_paper(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
+    for name, mine in groupby(outcomes, key=lambda outcome: outcome.paper.name):
+        yield name, list(mine)

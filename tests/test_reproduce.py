@@ -1,0 +1,288 @@
+"""Experiments run, kept, judged and told: on a small paper of our own, and from the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+import dsms
+from dsms.errors import DsmsError, FailedError
+from dsms.papers import Claim, Experiment, Line, Measured, Paper, Plot, Scale, Verdict, at_least, at_most, near, report
+from dsms.papers.experiment import over
+from dsms.papers.measured import Row
+from dsms.papers.pools import Inline, Processes, Work, pool_named
+from dsms.papers.registry import PAPERS, chosen, paper
+from dsms.papers.reproduce import reproduce
+from dsms.papers.store import Store
+from dsms.policies.greedy import Greedy
+
+EXAMPLE = Path(__file__).parent / "plans" / "chain-example.toml"
+
+
+def held(point):
+    """The mean memory of Chain's first example."""
+    run = dsms.simulate(EXAMPLE, point["policy"], sample=1.0)
+    return {"mean": run.memory.tuples.mean, "most": run.memory.tuples.max, "held": [y for _, y in run.memory.samples]}
+
+
+def saved(measured: Measured) -> float:
+    return measured.value("mean", policy="greedy") / measured.value("mean", policy="fifo")
+
+
+def points(scale):
+    return [{"policy": policy, "seed": seed} for seed in scale.numbers() for policy in ("fifo", "greedy")]
+
+
+def lines(measured):
+    return [Line(p, range(15), measured.series("held", policy=p), steps=True) for p in measured.values("policy")]
+
+
+SMALL = Experiment(
+    "example",
+    "One burst",
+    "Two operators.",
+    points,
+    held,
+    (
+        Plot("figure-1", "Memory", "time", "tuples", lines),
+        Plot("figure-2", "Mean", "seed", "tuples", over("mean", "seed", "policy", {"fifo": "FIFO", "greedy": "Greedy"})),
+    ),
+    (
+        Claim("less", "Greedy holds less than FIFO", "–", saved, at_most(0.9), direction=at_most(1.0)),
+        Claim("half", "Greedy holds half", "0.5", saved, near(0.5, 0.01), at_most(1.0), because="It does not.",
+              others={"the most": lambda m: m.value("most", policy="greedy") / m.value("most", policy="fifo")}),
+        Claim("more", "Greedy holds more | much more", "> 1", saved, at_least(1.0), reading="As printed."),
+    ),
+)  # fmt: skip
+PAPER = Paper("small", "Nobody: “On little” <2026>", (SMALL,), "A note.")
+
+
+@pytest.fixture(scope="module")
+def outcome(tmp_path_factory):
+    [found] = reproduce([(PAPER, PAPER.experiments)], Scale(seeds=2), tmp_path_factory.mktemp("out"))
+    return found
+
+
+def verdicts(outcome):
+    return {judgement.claim.name: judgement.verdict for judgement in outcome.judgements}
+
+
+def test_a_claim_is_reproduced_or_right_in_direction_or_neither(outcome):
+    assert verdicts(outcome) == {"less": Verdict.REPRODUCED, "half": Verdict.DIRECTION, "more": Verdict.NOT}
+    assert outcome.judgements[0].ours.mean == pytest.approx(saved(Measured(outcome.measured.rows)))
+    assert outcome.judgements[0].ours.spread == 0  # both seeds have the same arrivals
+
+
+def test_what_did_not_come_out_is_told_with_the_nearest_other_reading(outcome):
+    less, half, more = (report.row(judgement) for judgement in outcome.judgements)
+    assert less[4] == ""
+    assert half[4] == "It does not. Nearest other reading: the most, 0.55 ± 0."
+    assert more[4] == "As printed."
+
+
+def test_another_formula_has_another_verdict(tmp_path, monkeypatch):
+    """Nothing is hard-coded: run first whoever frees least, and greedy saves nothing."""
+    monkeypatch.setattr(Greedy, "priority", lambda self, segment: segment.mean_cost / segment.freed)
+    [found] = reproduce([(PAPER, PAPER.experiments)], Scale(), tmp_path)
+    assert verdicts(found) == {"less": Verdict.DIRECTION, "half": Verdict.DIRECTION, "more": Verdict.REPRODUCED}
+
+
+def test_a_number_that_does_not_exist_reproduces_nothing():
+    nothing = Measured([Row({"seed": 1}, {"mean": None})])
+    claim = Claim("x", "x", "1", lambda m: m.value("mean"), at_least(0), direction=at_least(-9))
+    judgement = claim.judge(nothing)
+    assert judgement.verdict is Verdict.NOT
+    assert report.number(judgement.ours, ".3g") == "–"
+
+
+def test_short_runs_may_have_a_band_of_their_own():
+    one = Measured([Row({"seed": 1}, {"y": 3.0})])
+    claim = Claim("x", "x", "1", lambda m: m.value("y"), near(1, 0.5), quick=near(1, 2.5))
+    assert (claim.judge(one).verdict, claim.judge(one, quick=True).verdict) == (Verdict.NOT, Verdict.REPRODUCED)
+
+
+def test_a_pooled_claim_is_worked_out_once_from_all_seeds():
+    rows = [Row({"seed": seed}, {"y": y}) for seed, y in ((1, 0.0), (2, 4.0))]
+    (each, pooled) = (
+        Claim("x", "x", "", lambda m: m.value("y") ** 2, near(0, 1), pooled=pooled).judge(Measured(rows)).ours
+        for pooled in (False, True)
+    )
+    assert (each.mean, pooled.mean, pooled.spread) == (8.0, 4.0, None)
+
+
+def test_asking_for_what_was_not_measured_says_what_was(outcome):
+    with pytest.raises(DsmsError, match=r"'mean' of \{'policy': 'lifo'\}.*policy in \['fifo', 'greedy'\]"):
+        outcome.measured.value("mean", policy="lifo")
+
+
+# --- runs that are kept
+
+
+def counted(file):
+    return len(file.read_text().splitlines()) - 1
+
+
+def test_runs_that_are_done_are_not_done_again(tmp_path):
+    calls = []
+
+    class Counting(Inline):
+        def results(self, work):
+            calls.append(len(work))
+            return super().results(work)
+
+    for seeds in (1, 2, 2):
+        reproduce([(PAPER, PAPER.experiments)], Scale(seeds=seeds), tmp_path, Counting())
+    assert calls == [2, 2]
+    assert counted(tmp_path / "runs.jsonl") == 4
+    reproduce([(PAPER, PAPER.experiments)], Scale(), tmp_path, Counting(), fresh=True)
+    assert calls == [2, 2, 2]
+
+
+def test_who_is_interrupted_goes_on_where_it_was(tmp_path):
+    class Interrupted(Inline):
+        def results(self, work):
+            yield from super().results(work[:1])
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce([(PAPER, PAPER.experiments)], Scale(), tmp_path, Interrupted())
+    file = tmp_path / "runs.jsonl"
+    assert counted(file) == 1
+    with file.open("a") as opened:
+        opened.write('{"run": "cut o')  # as by a crash
+    told = []
+    reproduce([(PAPER, PAPER.experiments)], Scale(), tmp_path, progress=lambda *each: told.append(each))
+    assert told == [("", 1, 2), ("small/example", 2, 2)]
+
+
+def test_runs_by_other_code_do_not_count(tmp_path):
+    store = Store(tmp_path / "runs.jsonl")
+    store.add(held, {"seed": 1}, {"mean": 1.0})
+    store.close()
+    assert len(Store(tmp_path / "runs.jsonl")) == 1
+    lines = (tmp_path / "runs.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "runs.jsonl").write_text('{"code": "another"}\n' + "".join(lines[1:]))
+    assert len(Store(tmp_path / "runs.jsonl")) == 0
+
+
+def test_experiments_that_share_a_run_do_it_once(tmp_path):
+    twice = Paper("small", "twice", (SMALL, SMALL))
+    reproduce([(twice, twice.experiments)], Scale(), tmp_path)
+    assert counted(tmp_path / "runs.jsonl") == 2
+
+
+# --- who works runs out
+
+
+def square(point):
+    return {"y": point["x"] ** 2}
+
+
+def die(point):
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_processes_do_what_this_one_does():
+    work = [Work(square, {"x": x, "seed": 1}) for x in range(5)]
+    found = [sorted(figures["y"] for _, figures in pool.results(work)) for pool in (Inline(), Processes(2))]
+    assert found == [[0, 1, 4, 9, 16]] * 2
+
+
+def test_a_process_that_dies_is_told_and_not_waited_for():
+    with pytest.raises(FailedError, match="has died; what was done is kept"):
+        list(Processes(2).results([Work(die, {"seed": 1})]))
+
+
+def test_nobody_of_that_name_works():
+    with pytest.raises(DsmsError, match=r"nobody is called 'rya'.*did you mean 'ray'.*'processes'"):
+        pool_named("rya", None)
+
+
+@pytest.mark.ray
+def test_ray_tasks_do_what_this_process_does(ray_cluster):
+    work = [Work(square, {"x": x, "seed": 1}) for x in range(5)]
+    found = list(pool_named("ray", 2).results(work))
+    assert sorted(figures["y"] for _, figures in found) == [0, 1, 4, 9, 16]
+
+
+# --- what is told
+
+
+def test_the_report_has_every_claim_every_figure_and_the_data(outcome, tmp_path):
+    report.write([outcome], Scale(seeds=2), "dsms reproduce small", "2026-01-02", tmp_path)
+    told = (tmp_path / "report.md").read_text()
+    page = (tmp_path / "report.html").read_text()
+    assert "3 claims: 1 reproduced, 1 direction only, 1 not reproduced" in told
+    assert "Made on 2026-01-02 by `dsms reproduce small` (the papers' sizes, 2 seeds" in told
+    assert "Greedy holds more \\| much more" in told
+    assert "“On little” &lt;2026&gt;" in page
+    for claim in SMALL.claims:
+        assert claim.text.split(" |")[0] in told
+        assert claim.text.split(" |")[0] in page
+    for plot in SMALL.plots:
+        ElementTree.parse(tmp_path / "small" / f"{plot.name}.svg")
+        assert f"small/{plot.name}.svg" in told
+    assert page.count("data:image/svg+xml;base64,") == len(SMALL.plots)
+    data = json.loads((tmp_path / "small" / "example.json").read_text())
+    assert [claim["verdict"] for claim in data["claims"]] == ["reproduced", "direction only", "not reproduced"]
+    assert len(data["runs"]) == 4
+    rows = (tmp_path / "small" / "example.csv").read_text().splitlines()
+    assert rows[0] == "policy,seed,mean,most"
+    assert len(rows) == 5
+    series = (tmp_path / "small" / "example.series.csv").read_text().splitlines()
+    assert series[:2] == ["policy,seed,figure,place,value", "fifo,1,held,0,1.0"]
+
+
+# --- the command line
+
+
+def test_every_paper_can_be_asked_for_by_figure():
+    for name in PAPERS:
+        found = paper(name)
+        assert found.name == name
+        names = [each for experiment in found.experiments for each in dict.fromkeys(experiment.names)]
+        assert len(names) == len(set(names))
+        for each in names:
+            [(_, [experiment])] = chosen(f"{name}/{each}")
+            assert each in experiment.names
+        claims = [f"{e.name}/{c.name}" for e in found.experiments for c in e.claims]
+        assert len(claims) == len(set(claims))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [("chian", "no paper 'chian' .did you mean 'chain'"), ("chain/figure-99", "'chain' has no figure or experiment")],
+)
+def test_what_there_is_not_is_refused_with_what_there_is(text, message):
+    with pytest.raises(DsmsError, match=message):
+        chosen(text)
+
+
+def call(*words, **options):
+    return subprocess.run(
+        [sys.executable, "-m", "dsms", "reproduce", *words], capture_output=True, text=True, **options
+    )
+
+
+def test_the_command_shows_the_table_and_can_be_called_again(tmp_path):
+    done = call("chain/example", "--quick", "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    assert "chain/example" in done.stdout
+    assert "reproduced" in done.stdout
+    assert (tmp_path / "out" / "report.html").exists()
+    again = call("chain/example", "--quick", "--out", str(tmp_path / "out"), "--json")
+    claims = json.loads(again.stdout)["claims"]
+    assert {claim["experiment"] for claim in claims} == {"example"}
+
+
+def test_a_trace_that_is_not_there_is_refused_before_anything_runs(tmp_path):
+    done = call("chain", "--trace", "nowhere.tcp", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "--trace 'nowhere.tcp': no such file" in done.stderr
