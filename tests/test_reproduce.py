@@ -52,7 +52,7 @@ SMALL = Experiment(
     held,
     (
         Plot("figure-1", "Memory", "time", "tuples", lines),
-        Plot("figure-2", "Mean", "seed", "tuples", over("mean", "seed", "policy", {"fifo": "FIFO", "greedy": "Greedy"})),
+        Plot("figure-2", "Mean", "seed", "tuples", over("mean", "seed", "policy", {"fifo": "FIFO", "greedy": "G"})),
     ),
     (
         Claim("less", "Greedy holds less than FIFO", "–", saved, at_most(0.9), direction=at_most(1.0)),
