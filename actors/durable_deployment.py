@@ -31,6 +31,7 @@ from dsms.live.roster import Roster
 
 log = logging.getLogger("dsms")
 LOOK = 0.2  # seconds between two looks at who is there
+OVERDUE = 60  # checkpoints that could not be saved before nothing is read any more
 AGAIN = 1.0  # seconds until what could not be begun again is tried again
 ASKED = 2.0  # seconds that a scheduler has to say why it has failed
 
@@ -79,6 +80,8 @@ class DurableDeployment(SavedDeployment):
                 except Exception as error:  # it is tried again: nobody else is there to see to it
                     log.warning("%s: a checkpoint or a recovery has failed: %s", self._name, error)
                     self._safety.failed(error)
+                    if self._safety.overdue > OVERDUE * self._setup.checkpoint:
+                        self._brake(True)  # also those that were started meanwhile
 
     def _recover(self, dead: Collection[str]) -> None:
         """Rebuild what is dead and what cannot go on without it."""

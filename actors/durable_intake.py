@@ -121,6 +121,10 @@ class DurableIntake(Intake):
         self._committer.forget(upto)
         self._arrears.forget(upto)
 
+    def brake(self, on: bool) -> None:
+        """Read nothing more while no checkpoint can be saved: results that none lets out would fill the memory."""
+        self._limit("not saved", float(on), 0.5)
+
     async def after(self, offset: int, size: int) -> Sequence[Kept]:
         """What is in the log after an offset, once there is something that may be brought."""
         while offset >= (self._tail.last if self._upto is None else self._upto):

@@ -105,6 +105,11 @@ class Gateway:
         if self._durable is not None:
             self._loop.call_soon_threadsafe(self._durable.forget, upto)
 
+    def brake(self, on: bool) -> None:
+        """Whether clients are read no more for want of a checkpoint."""
+        if self._durable is not None:
+            self._loop.call_soon_threadsafe(self._durable.brake, on)
+
     def attach(self, outlet: Any) -> None:
         """Another outlet is where results come from: it is asked for those that clients have not got yet."""
         self._outlet = outlet

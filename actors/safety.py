@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any
 
-from dsms.clock import epoch
+from dsms.clock import epoch, stopwatch
 from dsms.live.metrics import Samples
 from dsms.metric_names import PAUSE
 
@@ -21,6 +21,7 @@ class Safety:
         self._folder = folder
         self._checkpoint: dict[str, Any] | None = None
         self._error: str | None = None  # why there was none when there should have been
+        self._failing: float | None = None  # since when
         self._checkpoints = 0
         self._pauses: dict[str, tuple[list[int], float]] = {}  # by domain: how many in each bucket, and their sum
         self.recoveries = 0
@@ -34,17 +35,24 @@ class Safety:
             self._pauses[domain] = [count + (at == place) for at, count in enumerate(counts)], total + pause
         self._checkpoints += 1
         took = {"at": epoch(), "pause": max(pauses.values()), "seconds": seconds}
-        self._checkpoint, self._error = {**checkpoint, **took}, None
+        self._checkpoint, self._error, self._failing = {**checkpoint, **took}, None, None
 
     def failed(self, error: Exception) -> None:
         """What was to be saved, or rebuilt, is not."""
         self._error = str(error)
+        if self._failing is None:
+            self._failing = stopwatch()
 
     def recovered(self, seconds: float | None = None) -> None:
         """What was gone is there again, after so long if that is known."""
         self.recoveries += 1
         if seconds is not None:
             self._took.append(seconds)
+
+    @property
+    def overdue(self) -> float:
+        """For how many seconds it has failed to be saved."""
+        return 0.0 if self._failing is None else stopwatch() - self._failing
 
     @property
     def checkpoint(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class SavedDeployment(Deployment):
         self._folders: dict[str, str] = {}  # by query: what its files are relative to
         self._life = max(crew.life for crew in parts.crews.values())
         self._unsaved = False  # whether queries have come, gone or moved since the last checkpoint
-        self._safety = Safety(wanted.durable)
+        self._safety, self._braked = Safety(wanted.durable), False
         self._lookout, self._ended = Lookout(), threading.Event()
 
     def checkpoint(self) -> dict[str, Any]:
@@ -115,6 +115,14 @@ class SavedDeployment(Deployment):
             send(everyone(self._parts)[name].forget, upto)
         pauses = {name: stood.pause for name, stood in domains.stood.items()}
         self._safety.saved(done, pauses, stopwatch() - begun)
+        if self._braked:
+            self._brake(False)
+
+    def _brake(self, on: bool) -> None:
+        """Have gateways read, or not, which they may do in vain: their rows' results wait for a checkpoint."""
+        for gateway in self._parts.gateways:
+            send(gateway.brake, on, group=CONTROL)
+        self._braked = on
 
     def _saved(self, numbers: dict[str, int]) -> Saved:
         return Saved(

@@ -248,6 +248,24 @@ def test_nobody_is_read_while_too_much_is_stored_that_a_domain_has_no_room_for_a
         assert dict(gateway.metrics())["dsms_ingest_stopped"] == [(("g",), 0.0)]
 
 
+def test_nobody_is_read_while_no_checkpoint_can_be_saved(tmp_path):
+    domain = Standing()
+    with durable(tmp_path, domain) as (gateway, address):
+        pushed(address, 1)
+        gateway.brake(True)
+        assert wait_for(lambda: gateway.status()["log"]["full"], WAIT)
+        client = dsms.connect(address, producer="q")
+        client.push("s", {"n": [2]})
+        with pytest.raises(DsmsError, match="not acknowledged"):
+            client.flush(0.3)
+        assert domain.numbers(1) == [1]
+        gateway.brake(False)
+        client.flush(WAIT)
+        client.close()
+        assert domain.numbers(2) == [1, 2]
+        assert not gateway.status()["log"]["full"]
+
+
 @given(
     sizes=st.lists(st.integers(1, 300), max_size=40),
     at=st.integers(0, 45),

@@ -42,8 +42,12 @@ def test_a_failure_is_said_until_there_is_a_checkpoint_again():
     safety.failed(DsmsError("no space left"))
     assert safety.status()["error"] == "no space left"
     assert safety.metrics()["dsms_checkpoint_failed"] == [((), 1.0)]
+    first = safety.overdue
+    safety.failed(DsmsError("no space left"))
+    assert 0 < first < safety.overdue  # since the first time
     safety.saved({"number": 1, "bytes": 10}, {"0": 0.004}, 0.5)
     assert safety.status()["error"] is None
+    assert safety.overdue == 0
     assert safety.metrics()["dsms_checkpoint_failed"] == [((), 0.0)]
 
 
