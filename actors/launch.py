@@ -129,6 +129,8 @@ def check_durable(setup: Setup, plan: Plan, folder: str, resume: bool) -> None:
             raise DsmsError("`resume` needs `durable`: the folder that was given when it was begun")
         return
     archive = Archive(Path(folder) / setup.durable)
+    if archive.folder.exists() and not archive.folder.is_dir():
+        raise DsmsError(f"durable: {str(archive.folder)!r} is a file; a folder is wanted")
     if not resume and not archive.empty:
         raise DsmsError(
             f"{str(archive.folder)!r} holds what an earlier deployment has stored: "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,12 @@ class Succession:
     keeping: list[str]
     beginning: list[str]
     going: list[str]
+    emptied: tuple[str, ...] = ()  # files of queries that begin, with something in them
 
     def __str__(self) -> str:
         parts = (("keep their state", self.keeping), ("start empty", self.beginning), ("go", self.going))
-        return "; ".join(f"{', '.join(names) or 'none'} {what}" for what, names in parts)
+        told = "; ".join(f"{', '.join(names) or 'none'} {what}" for what, names in parts)
+        return f"{told}; what is in {', '.join(self.emptied)} is lost" if self.emptied else told
 
 
 def succession(before: Plan, after: Plan) -> Succession:
@@ -79,7 +81,16 @@ def changes(durable: str, table: Mapping[str, Any], folder: str, file: str) -> S
     saved, _ = Archive(Path(folder) / durable).latest()
     if plain(saved.table) == plain(table):
         return None
-    return succession(saved.roster.plan, Roster(table, Path(folder), file).plan)
+    after = Roster(table, Path(folder), file).plan
+    return replace(succession(saved.roster.plan, after), emptied=_emptied(saved.roster.plan, after, Path(folder)))
+
+
+def _emptied(before: Plan, after: Plan, folder: Path) -> tuple[str, ...]:
+    """Files that are begun anew though there is something in them, perhaps of a query that was removed."""
+    known = {query.name for query in before.queries}
+    new = [query.sink for query in after.queries if query.name not in known and isinstance(query.sink, Mapping)]
+    files = [folder / str(file) for sink in new for file in sink.values()]
+    return tuple(str(file) for file in files if file.is_file() and file.stat().st_size)
 
 
 def plain(table: Any) -> dict[str, Any]:

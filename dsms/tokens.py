@@ -42,7 +42,10 @@ class Tokens:
     @classmethod
     def read(cls, path: Path, what: str = "--token-file") -> Tokens:
         """The tokens in a file that nobody else may read."""
-        return cls(tuple((_digest(token), granted) for token, granted in entries(path, what)))
+        passes = tuple((_digest(token), granted) for token, granted in entries(path, what))
+        if len({digest for digest, _ in passes}) < len(passes):
+            raise DsmsError(f"{what} {path}: one token stands in two lines; each line must have a token of its own")
+        return cls(passes)
 
     @property
     def roles(self) -> set[str]:

@@ -60,6 +60,7 @@ def test_a_file_says_which_token_is_good_for_what(text: str, granted: dict[str, 
         ("push", 0o600, "line 1 of 1 is not understood"),
         ("read t0ken name", 0o600, "line 1 of 1 is not understood"),
         ("owner t0ken\nread x", 0o600, "line 1 of 2 is not understood"),
+        ("push t0ken\nread t0ken", 0o600, "one token stands in two lines"),
         ("\ud800t0ken", 0o600, "cannot be read: it is not UTF-8"),
     ],
 )

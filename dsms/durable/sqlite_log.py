@@ -32,6 +32,7 @@ class SqliteLog:
         self._lock = threading.Lock()
         try:
             path.parent.mkdir(0o700, parents=True, exist_ok=True)
+            path.touch(0o600)  # SQLite gives the files beside it the same rights
             self._database = sqlite3.connect(path, WAIT, isolation_level=None, check_same_thread=False)
         except (OSError, sqlite3.Error) as error:
             raise DsmsError(f"the log {str(path)!r} cannot be opened: {error}") from None

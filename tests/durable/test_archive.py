@@ -8,7 +8,7 @@ from actors.archive import Archive
 from actors.durable_scheduler import Stood
 from actors.launch import check_durable
 from actors.saved import Domains, Saved
-from actors.succession import succession
+from actors.succession import changes, succession
 from dsms.durable import Entry, SqliteLog
 from dsms.errors import DsmsError
 from dsms.live.roster import Roster
@@ -100,3 +100,23 @@ def test_a_query_goes_on_in_its_own_file_with_the_columns_that_are_there(cql, si
     else:
         with pytest.raises(DsmsError, match=match):
             succession(before, after)
+
+
+def test_a_file_that_is_begun_anew_though_something_is_in_it_is_named(tmp_path):
+    """As that of a query that was removed, and is in the plan again."""
+    queries = {"all": {"cql": "SELECT n FROM s"}}
+    again = {**queries, "again": {"cql": "SELECT n FROM s", "sink": {"jsonl": "again.jsonl"}}}
+    archive = Archive(tmp_path / "d")
+    before = Roster({**TABLE, "queries": queries})
+    saved = Saved(0.0, before.table, before, {"all": "0"}, {"all": ""}, [], {}, {}, 1, 0)
+    archive.save(saved, Domains({"0": Stood(b"", {}, {}, 0, 0.0)}, {"0": []}))
+    table = {**TABLE, "queries": again}
+    assert "is lost" not in str(changes("d", table, str(tmp_path), "p.toml"))
+    (tmp_path / "again.jsonl").write_text("{}")
+    assert str(changes("d", table, str(tmp_path), "p.toml")).endswith("again.jsonl is lost")
+
+
+def test_a_durable_folder_that_is_a_file_is_refused_before_anything_is_started(tmp_path):
+    (tmp_path / "d").write_text("")
+    with pytest.raises(DsmsError, match="d' is a file; a folder is wanted"):
+        check_durable(Setup(durable="d"), Roster(TABLE).plan, str(tmp_path), False)

@@ -119,3 +119,12 @@ def test_killed_at_any_moment_all_that_was_acknowledged_is_there_and_nothing_twi
         assert found == [b"%d" % number * 500 for number in range(1, len(found) + 1)]
         assert len(found) >= last
         log.close()
+
+
+def test_nobody_else_may_read_it(tmp_path):
+    log = SqliteLog(tmp_path / "x.log")
+    log.append([Entry("p", 1, b"row")])
+    assert {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {
+        "x.log": 0o600, "x.log-wal": 0o600, "x.log-shm": 0o600
+    }  # fmt: skip
+    log.close()
