@@ -46,6 +46,7 @@ __all__ = [
     "policy_named",
     "read_plan",
     "recommend",
+    "reproduce",
     "run",
     "simulate",
     "stream",
@@ -57,6 +58,7 @@ LATER = {
     "Report": "dsms.execution",
     "connect": "dsms.client",
     "dataflows": "dsms.advice.dataflows",
+    "reproduce": "dsms.papers.reproduce",
     "run": "dsms.execution",
     "stream": "dsms.fluent",
 }
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
     from dsms.client import connect
     from dsms.execution import Report, run
     from dsms.fluent import stream
+    from dsms.papers.reproduce import reproduce
 
 
 def __getattr__(name: str) -> Any:

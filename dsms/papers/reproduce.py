@@ -10,6 +10,7 @@ from dsms.papers.claim import Judgement
 from dsms.papers.experiment import Experiment, Paper, Point, Scale
 from dsms.papers.measured import Measured, Row
 from dsms.papers.pools import Inline, Pool, Work
+from dsms.papers.registry import chosen
 from dsms.papers.store import Store, key
 
 Progress = Callable[[str, int, int], None]  # what was done last, runs done, runs in all
@@ -26,16 +27,22 @@ class Outcome:
 
 
 def reproduce(
-    wanted: Sequence[tuple[Paper, Sequence[Experiment]]],
-    scale: Scale,
-    out: Path,
+    wanted: str | None | Sequence[tuple[Paper, Sequence[Experiment]]] = None,
+    scale: Scale | None = None,
+    out: Path | None = None,
     pool: Pool | None = None,
     fresh: bool = False,
     progress: Progress | None = None,
 ) -> list[Outcome]:
-    """Do what is not yet done, and judge."""
+    """Do what is not yet done, and judge; without a folder `out` nothing is kept of it.
+
+    `wanted` is a text `PAPER[/FIGURE]`, None for everything, or experiments by paper.
+    """
+    scale = scale or Scale()
+    if wanted is None or isinstance(wanted, str):
+        wanted = chosen(wanted)
     sweeps = [(paper, each, each.points(scale)) for paper, experiments in wanted for each in experiments]
-    store = Store(out / "runs.jsonl", fresh)
+    store = Store(None if out is None else out / "runs.jsonl", fresh)
     try:
         _run(sweeps, store, pool or Inline(), progress)
         return [_judged(paper, experiment, points, store, scale) for paper, experiment, points in sweeps]

@@ -17,10 +17,16 @@ Measure = Callable[[Point], dict[str, Any]]
 
 
 class Store:
-    """A line for each run, first of all one that says by which code; runs of other code do not count."""
+    """A line for each run, first of all one that says by which code; runs of other code do not count.
 
-    def __init__(self, file: Path, fresh: bool = False) -> None:
+    Without a file it is all forgotten afterwards.
+    """
+
+    def __init__(self, file: Path | None = None, fresh: bool = False) -> None:
         self._done: dict[str, dict[str, Any]] = {}
+        self._file: TextIO | None = None
+        if file is None:
+            return
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
             lines = [] if fresh or not file.exists() else file.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -30,7 +36,7 @@ class Store:
             for line in whole[1:]:
                 entry = json.loads(line)
                 self._done[entry["run"]] = entry["figures"]
-            self._file: TextIO = file.open("w", encoding="utf-8")
+            self._file = file.open("w", encoding="utf-8")
             self._file.writelines(whole)
             self._file.flush()
         except OSError as error:
@@ -44,14 +50,16 @@ class Store:
         return self._done.get(key(measure, point))
 
     def add(self, measure: Measure, point: Point, figures: Mapping[str, Any]) -> None:
-        """It is in the file when this returns."""
+        """It is in the file, if there is one, when this returns."""
         run = key(measure, point)
         self._done[run] = dict(figures)
-        self._file.write(json.dumps({"run": run, "figures": figures}) + "\n")
-        self._file.flush()
+        if self._file is not None:
+            self._file.write(json.dumps({"run": run, "figures": figures}) + "\n")
+            self._file.flush()
 
     def close(self) -> None:
-        self._file.close()
+        if self._file is not None:
+            self._file.close()
 
 
 def key(measure: Measure, point: Point) -> str:
