@@ -27,7 +27,7 @@ class Outcome:
 
 
 def reproduce(
-    wanted: str | None | Sequence[tuple[Paper, Sequence[Experiment]]] = None,
+    wanted: str | Sequence[tuple[Paper, Sequence[Experiment]]] | None = None,
     scale: Scale | None = None,
     out: Path | None = None,
     pool: Pool | None = None,
