@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -241,8 +241,16 @@ def _kept(name: str, restarts: int = 0) -> dict[str, Any]:
     return {"name": f"{PREFIX}{name}", "namespace": NAMESPACE, "lifetime": "detached", "max_restarts": restarts}
 
 
-def there(everyone: Sequence[Any], tell: Tell) -> None:
-    """Wait until all these actors are there, and say how far it is."""
+def check_groups(deployment: str, domains: Iterable[str]) -> None:
+    """Refuse to wait for actors whose budget is on a node that has died since: Ray would keep them for its return."""
+    lost = {f"{PREFIX}{deployment}:domain-{domain}" for domain in domains}
+    lost -= {group["name"] for group in placement_group_table().values() if group["state"] == "CREATED"}
+    if lost:
+        raise DsmsError(f"the node of {', '.join(sorted(lost))} is gone")
+
+
+def there(everyone: Sequence[Any], tell: Tell, check: Callable[[], None] = lambda: None) -> None:
+    """Wait until all these actors are there, and say how far it is; `check` raises if that is in vain."""
     waiting = [one.__ray_ready__.remote() for one in everyone]
     limit, begun = BEGIN + EACH * len(waiting), stopwatch()
     while waiting:
@@ -250,5 +258,6 @@ def there(everyone: Sequence[Any], tell: Tell) -> None:
         settled(ready, "an actor did not start")
         if ready:
             tell(f"{len(everyone) - len(waiting)} of {len(everyone)} actors are up")
+        check()
         if waiting and stopwatch() - begun > limit:
             raise DsmsError(f"{len(waiting)} of {len(everyone)} actors were not up after {limit:g} s")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import ray
 from ray.exceptions import RayError
 
 from actors.cluster import NAMESPACE, PREFIX
-from actors.launch import Wanted, crew_of, exporter_of, gateway_of, group_of, outlet_of, there
+from actors.launch import Wanted, check_groups, crew_of, exporter_of, gateway_of, group_of, outlet_of, there
 from actors.parts import Parts, named, wait_for
 from dsms.errors import DsmsError
 
@@ -51,11 +52,12 @@ def replaced(parts: Parts, wanted: Wanted, names: Collection[str], life: int) ->
     if "outlet" in names:
         exit_ = outlet_of(wanted)
         fresh.append(exit_)
-    crews = dict(parts.crews)
+    crews, rebuilt = dict(parts.crews), list[str]()
     for number, domain in enumerate(crews, 1):
         if not members(parts, domain).keys().isdisjoint(names):
             crews[domain] = crew_of(wanted, int(domain), group_of(wanted, int(domain)), life + number)
             fresh += [crews[domain].scheduler, *crews[domain].hosts]
+            rebuilt.append(domain)
     doors = list(parts.gateways)
     for place in range(len(doors)):
         if f"gateway-{place}" in names:
@@ -65,5 +67,5 @@ def replaced(parts: Parts, wanted: Wanted, names: Collection[str], life: int) ->
     if "exporter" in names:
         found = replace(found, exporter=exporter_of(wanted, found))
         fresh.append(found.exporter)
-    there(fresh, lambda _: None)
+    there(fresh, lambda _: None, partial(check_groups, wanted.name, rebuilt))
     return found
