@@ -23,8 +23,8 @@ SOURCES, SPELL = 10, 100  # on/off sources, and for how many tuples' work they a
 
 SAID = (
     f"Arrivals: flows begin as a Poisson process and send evenly for a Pareto time (alpha {ALPHA}; a flow alone takes "
-    f"{FLOW:.0%} of the CPU, the shortest sends {SHORTEST} packets; the paper's values are lost). The paper's real data "
-    f"are an hour of DEC-PKT: the packets of the files given with --trace, so many to a tuple that the load is the "
+    f"{FLOW:.0%} of the CPU, the shortest sends {SHORTEST} packets; the paper's values are lost). The paper's real "
+    f"data are an hour of DEC-PKT: the packets of the files given with --trace, so many to a tuple that the load is the "
     f"same; without a file {SOURCES} on/off sources with Pareto times (alpha {ALPHA}) stand in for it."
 )
 

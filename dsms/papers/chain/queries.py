@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ SOURCES: dict[str, tuple[Source, ...]] = {
 
 def path(points: Sequence[tuple[float, float]], prefix: str = "o") -> list[dict[str, Any]]:
     """The operators of a chart: an operator's cost is for a whole tuple, the chart's time for what is left of one."""
-    steps = list(zip(points, points[1:], strict=False))
+    steps = itertools.pairwise(points)
     return [
         {"name": f"{prefix}{place}", "cost": (till - since) / size, "selectivity": left / size if left else 1.0}
         for place, ((since, size), (till, left)) in enumerate(steps, 1)
@@ -51,7 +52,9 @@ def table(point: Point) -> dict[str, Any]:
     """The plan of a point, with arrivals up to its horizon."""
     query, sources = point["query"], SOURCES[point["query"]]
     streams = {
-        source.name: {"arrivals": arrivals(point, place, len(sources), source.work, LOAD / len(sources), horizon(point))}
+        source.name: {
+            "arrivals": arrivals(point, place, len(sources), source.work, LOAD / len(sources), horizon(point))
+        }
         for place, source in enumerate(sources)
     }
     run = {"seed": point["seed"], "bounds": point.get("bounds", False)}

@@ -23,7 +23,7 @@ AS_BAD_DIRECTION = (0.5, 1.5)
 
 MEANT = {
     "far": "Taken to mean 1.5 times as much memory on average, or more; of both data sets the one with less counts.",
-    "almost": "Taken to mean: no more than a quarter of the way from Chain to FIFO, in mean memory, on either data set.",
+    "almost": "Taken to mean: a quarter of the way from Chain to FIFO or less, in mean memory, on either data set.",
     "as bad": "Taken to mean 0.7 to 1.1 times as much on average; of both data sets the one that is farther from 1.",
     "equal": "Taken to mean: less than 1 % apart in mean memory, on either data set.",
 }
