@@ -13,19 +13,19 @@ from dsms.arrivals.process import Floats
 from dsms.errors import DsmsError
 from dsms.papers.experiment import Point, Scale
 
-SYNTHETIC, STAND_IN, TRACE = "synthetic", "stand-in", "trace"
+SYNTHETIC, BURSTY, STAND_IN, TRACE = "synthetic", "bursty", "stand-in", "trace"
 REAL = {TRACE: "trace", STAND_IN: "on/off sources, standing in for a trace"}  # where the paper has real data
 
 ALPHA = 1.5
-FLOW = 0.2  # of the CPU is what one flow alone would take
+FLOW, LARGE_FLOW = 0.2, 1.5  # of the CPU is what one flow alone would take; in another reading of what is lost
 SHORTEST = 15  # packets that the shortest flow sends
 SOURCES, SPELL = 10, 100  # on/off sources, and for how many tuples' work they are on, and off, on average
 
 SAID = (
     f"Arrivals: flows begin as a Poisson process and send evenly for a Pareto time (alpha {ALPHA}; a flow alone takes "
     f"{FLOW:.0%} of the CPU, the shortest sends {SHORTEST} packets; the paper's values are lost). The paper's real "
-    f"data are an hour of DEC-PKT: the packets of the files given with --trace, so many to a tuple that the load is the "
-    f"same; without a file {SOURCES} on/off sources with Pareto times (alpha {ALPHA}) stand in for it."
+    f"data are an hour of DEC-PKT: the packets of the files given with --trace, so many to a tuple that the load is "
+    f"the same; without a file {SOURCES} on/off sources with Pareto times (alpha {ALPHA}) stand in for it."
 )
 
 
@@ -38,8 +38,8 @@ def kinds(scale: Scale) -> list[dict[str, Any]]:
 def arrivals(point: Point, place: int, streams: int, work: float, load: float, horizon: float) -> dict[str, Any]:
     """The arrivals of one of several streams: it takes this share of the CPU by this work for each tuple."""
     until = {"utilisation": load, "seed": 100 * point["seed"] + place, "until": horizon}
-    if point["data"] == SYNTHETIC:
-        packets = FLOW / work
+    if point["data"] in (SYNTHETIC, BURSTY):
+        packets = (FLOW if point["data"] == SYNTHETIC else LARGE_FLOW) / work
         return {"kind": "pareto", "packets": packets, "shortest": SHORTEST / packets, "alpha": ALPHA, **until}
     if point["data"] == STAND_IN:
         spell = SPELL * work

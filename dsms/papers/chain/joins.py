@@ -18,9 +18,9 @@ TUPLES, QUICK = 120_000, 8_000  # the CPU could handle within the run, if they w
 SHAPE = (
     f"R passes a selection of selectivity {BEFORE[1]:g}, is joined with S in tuple-based windows in the order of "
     f"timestamps (the join waits while one of its inputs is empty), and what comes out passes a selection of "
-    f"{AFTER[1]:g} and one of {LAST[1]:g}. The join gives {JOIN[1]:g} tuple for each it gets, and is run by this figure "
-    f"rather than on values. Costs {BEFORE[0]:g}, {JOIN[0]:g}, {AFTER[0]:g} and {LAST[0]:g}. All of these are lost in the paper, "
-    f"and chosen. "
+    f"{AFTER[1]:g} and one of {LAST[1]:g}. The join gives {JOIN[1]:g} tuple for each it gets, and is run by this "
+    f"figure rather than on values. Costs {BEFORE[0]:g}, {JOIN[0]:g}, {AFTER[0]:g} and {LAST[0]:g}. All of these "
+    f"are lost in the paper, and chosen. "
 )
 
 

@@ -77,9 +77,9 @@ def _plot(figure: str, title: str) -> Plot:
 
 
 READING = (
-    "A switch is that something else is scheduled than before: a chain of Chain's is one thing, which Chain takes tuples "
-    "through operator by operator. Turns are of one tuple. Chain's switches by the other's, of all queries where Chain "
-    "does worst."
+    "A switch is that something else is scheduled than before: a chain of Chain's is one thing, which Chain takes "
+    "tuples through operator by operator. Turns are of one tuple. Chain's switches by the other's, of all queries "
+    "where Chain does worst."
 )
 
 
@@ -107,8 +107,8 @@ def _claim(other: str, because: str, others: Mapping[str, Figure] | None = None)
 SWITCHES = Experiment(
     name="context-switches",
     title="Context switches",
-    setup="The queries of all experiments, on synthetic data: how often something else is scheduled than before, for each "
-    "tuple that arrives. The paper claims it without data. Visits of Round-robin as in the other experiments.",
+    setup="The queries of all experiments, on synthetic data: how often something else is scheduled than before, for "
+    "each tuple that arrives. The paper claims it without data. Visits of Round-robin as in the other experiments.",
     points=points,
     measure=measure,
     plots=(
@@ -124,9 +124,9 @@ SWITCHES = Experiment(
         ),
         _claim(
             "greedy",
-            "Where every operator is a chain of its own, as with two operators, Greedy and Chain do the same. If changes "
-            "of operator within a chain count, Greedy makes fewer: it lets tuples gather in front of unproductive "
-            "operators, and runs these many times in a row.",
+            "Where every operator is a chain of its own, as with two operators, Greedy and Chain do the same. If "
+            "changes of operator within a chain count, Greedy makes fewer: it lets tuples gather in front of "
+            "unproductive operators, and runs these many times in a row.",
         ),
     ),
 )

@@ -71,14 +71,9 @@ def apart(policy: str, base: str, **at: Any) -> Figure:
 
 
 def only(of: OneSet, data: str, **at: Any) -> Figure:
-    """On one data set: the synthetic one, or what is there of real data."""
-
-    def alone(measured: Measured) -> float:
-        (kind,) = {SYNTHETIC} if data == SYNTHETIC else set(measured.values("data")) & set(REAL)
-        return of(measured, {"data": kind, **at})
-
-    return alone
+    """On one data set."""
+    return lambda measured: of(measured, {"data": data, **at})
 
 
 def _each(of: OneSet, measured: Measured, at: dict[str, Any]) -> list[float]:
-    return [of(measured, {"data": kind, **at}) for kind in measured.where(**at).values("data")]
+    return [of(measured, {"data": kind, **at}) for kind in (SYNTHETIC, *REAL) if measured.where(data=kind, **at).rows]
