@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,8 @@ def _units(path: str, begin: float, every: float, horizon: float) -> Floats:
 def instants(path: str) -> Floats:
     """The first column of a file of the Internet Traffic Archive, from 0 on; lines out of order are put in order."""
     try:
-        found = np.sort(np.loadtxt(Path(path), usecols=0, ndmin=1, comments="#"))
+        with warnings.catch_warnings(action="ignore"):  # a file without lines is refused below
+            found = np.sort(np.loadtxt(Path(path), usecols=0, ndmin=1, comments="#"))
     except (OSError, ValueError, IndexError) as error:
         raise DsmsError(f"{path!r} cannot be read as a packet trace, a timestamp first in each line: {error}") from None
     if not len(found) or not np.isfinite(found).all():

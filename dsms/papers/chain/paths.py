@@ -73,7 +73,7 @@ TWO = Experiment(
             words.ALMOST,
             words.ALMOST_DIRECTION,
             reading=MEANT["almost"] + " " + VISITS,
-            because="Where bursts are small and all hold little, what comes during a visit to the slow operator counts.",
+            because="Where bursts are small and all hold little, it counts what comes during a visit to the slow one.",
             others={"visits of one tuple": most(way(BY_TUPLE), query="two"), **_bursty(way("rr"), "two")},
         ),
         Claim(
@@ -93,10 +93,10 @@ TWO = Experiment(
 )
 
 NOT_GREEDY = (
-    "On the chosen chart Greedy is not bad: the last operator frees 0.1 in 9 units (0.011 a unit), less than the first "
-    "two (0.05 in 3, 0.017), so that Greedy leaves it for later just as Chain does. Whatever the paper's chart was, "
-    "its last operator must have freed more a unit than the first: with 3 units instead of 9 it does, and Greedy then "
-    "finishes tuples rather than bring others to where they shrink."
+    "On the chosen chart Greedy is not bad, but the same as Chain: the last operator frees 0.1 in 9 units (0.011 a "
+    "unit), less than the first two (0.05 in 3, 0.017), so that Greedy leaves it for later just as Chain does. "
+    "Whatever the paper's chart was, its last operator must have freed more a unit than the first: with 3 units instead "
+    "of 9 it does, and Greedy then finishes tuples, as FIFO does, rather than bring others to where they shrink."
 )
 
 FOUR = Experiment(
