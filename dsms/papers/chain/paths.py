@@ -95,8 +95,9 @@ TWO = Experiment(
 NOT_GREEDY = (
     "On the chosen chart Greedy is not bad, but the same as Chain: the last operator frees 0.1 in 9 units (0.011 a "
     "unit), less than the first two (0.05 in 3, 0.017), so that Greedy leaves it for later just as Chain does. "
-    "Whatever the paper's chart was, its last operator must have freed more a unit than the first: with 3 units instead "
-    "of 9 it does, and Greedy then finishes tuples, as FIFO does, rather than bring others to where they shrink."
+    "Whatever the paper's chart was, its last operator must have freed more a unit than the first: with 3 units "
+    "instead of 9 it does, and Greedy then finishes tuples, as FIFO does, rather than bring others to where "
+    "they shrink."
 )
 
 FOUR = Experiment(
@@ -132,7 +133,6 @@ FOUR = Experiment(
             "no number",
             farthest(over("fifo", "greedy"), query="four"),
             words.AS_BAD,
-            words.AS_BAD_DIRECTION,
             reading=MEANT["as bad"],
             because="FIFO is bad, Greedy is not. " + NOT_GREEDY,
             others={
@@ -146,7 +146,6 @@ FOUR = Experiment(
             "no number",
             farthest(over("rr", "greedy"), query="four"),
             words.AS_BAD,
-            words.AS_BAD_DIRECTION,
             reading=MEANT["as bad"] + " " + VISITS,
             because="Greedy is not bad here. " + NOT_GREEDY,
             others={

@@ -19,7 +19,6 @@ ALMOST_DIRECTION = at_most(0.5)
 FAR = at_least(1.5)  # "bad", "much worse", "far better", "by a wide margin": half as much again, or more
 FAR_DIRECTION = at_least(1.05)
 AS_BAD = (0.7, 1.1)  # "nearly as bad as": from 30 % less to 10 % more
-AS_BAD_DIRECTION = (0.5, 1.5)
 
 MEANT = {
     "far": "Taken to mean 1.5 times as much memory on average, or more; of both data sets the one with less counts.",
