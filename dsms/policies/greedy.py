@@ -19,4 +19,4 @@ class Greedy(OperatorLevel):
     dynamic: ClassVar[bool] = False
 
     def priority(self, segment: Segment) -> float:
-        return segment.freed / segment.mean_cost
+        return float(f"{segment.freed / segment.mean_cost:.12g}")  # so that equal ones do not differ by rounding

@@ -345,3 +345,17 @@ def test_l15_and_not_elsewhere():
     })  # fmt: skip
     assert order(plan, "greedy")[0] == "b0"
     assert order(plan, "chain")[0] == "a0"
+
+
+def test_operators_that_free_as_much_a_unit_are_equal_for_greedy_whatever_is_rounded():
+    """0.05 of a tuple in 3 units, twice: by floats they differ in the 16th digit, by which the second would wait."""
+    twice = [
+        {"name": "o0", "cost": 3.0, "selectivity": 0.95},
+        {"name": "o1", "cost": 3 / 0.95, "selectivity": 0.9 / 0.95},
+    ]
+    plan = plan_from({
+        "streams": {"s": {"arrivals": {"kind": "list", "at": [0, 0]}}},
+        "queries": {"q": {"from": "s", "operators": [*twice, {"name": "o2", "cost": 1000.0}]}},
+        "run": {"tuples": "fractional"},
+    })  # fmt: skip
+    assert order(plan, "greedy") == ["o0", "o1", "o0", "o1", "o2", "o2"]

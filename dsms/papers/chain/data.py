@@ -1,0 +1,79 @@
+"""What arrives: synthetic flows, a packet trace that the user has, or what stands in for it."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dsms.arrivals.process import Floats
+from dsms.errors import DsmsError
+from dsms.papers.experiment import Point, Scale
+
+SYNTHETIC, BURSTY, STAND_IN, TRACE = "synthetic", "bursty", "stand-in", "trace"
+REAL = {TRACE: "trace", STAND_IN: "on/off sources, standing in for a trace"}  # where the paper has real data
+
+ALPHA = 1.5
+FLOW, LARGE_FLOW = 0.2, 1.5  # of the CPU is what one flow alone would take; in another reading of what is lost
+SHORTEST = 15  # packets that the shortest flow sends
+SOURCES, SPELL = 10, 100  # on/off sources, and for how many tuples' work they are on, and off, on average
+
+SAID = (
+    f"Arrivals: flows begin as a Poisson process and send evenly for a Pareto time (alpha {ALPHA}; a flow alone takes "
+    f"{FLOW:.0%} of the CPU, the shortest sends {SHORTEST} packets; the paper's values are lost). The paper's real "
+    f"data are an hour of DEC-PKT: the packets of the files given with --trace, so many to a tuple that the load is "
+    f"the same; without a file {SOURCES} on/off sources with Pareto times (alpha {ALPHA}) stand in for it."
+)
+
+
+def kinds(scale: Scale) -> list[dict[str, Any]]:
+    """The parameters of both data sets."""
+    real = {"data": TRACE, "paths": list(scale.traces)} if scale.traces else {"data": STAND_IN}
+    return [{"data": SYNTHETIC}, real]
+
+
+def arrivals(point: Point, place: int, streams: int, work: float, load: float, horizon: float) -> dict[str, Any]:
+    """The arrivals of one of several streams: it takes this share of the CPU by this work for each tuple."""
+    until = {"utilisation": load, "seed": 100 * point["seed"] + place, "until": horizon}
+    if point["data"] in (SYNTHETIC, BURSTY):
+        packets = (FLOW if point["data"] == SYNTHETIC else LARGE_FLOW) / work
+        return {"kind": "pareto", "packets": packets, "shortest": SHORTEST / packets, "alpha": ALPHA, **until}
+    if point["data"] == STAND_IN:
+        spell = SPELL * work
+        return {"kind": "onoff", "sources": SOURCES, "alpha": ALPHA, "on": spell, "off": spell, **until}
+    if point["data"] == "uniform":
+        return {"kind": "constant", "utilisation": point["load"] / streams, "until": horizon}
+    paths = point["paths"]
+    return {"kind": "list", "at": _units(paths[place % len(paths)], place / streams, work / load, horizon).tolist()}
+
+
+def _units(path: str, begin: float, every: float, horizon: float) -> Floats:
+    """A trace as tuples of several packets, one `every` so long on average up to the horizon; from `begin` on, round.
+
+    Streams that read the same file begin at different places of it.
+    """
+    packets = instants(path)
+    span = float(packets[-1]) * len(packets) / max(1, len(packets) - 1) or 1.0
+    turned = np.sort((packets - begin * span) % span)
+    number = max(1, min(len(packets), math.floor(horizon / every)))
+    last = np.arange(1, number + 1) * len(packets) // number - 1  # of each tuple's packets
+    units: Floats = turned[last] * (number * every / span)
+    return units
+
+
+@lru_cache(maxsize=4)
+def instants(path: str) -> Floats:
+    """The first column of a file of the Internet Traffic Archive, from 0 on; lines out of order are put in order."""
+    try:
+        with warnings.catch_warnings(action="ignore"):  # a file without lines is refused below
+            found = np.sort(np.loadtxt(Path(path), usecols=0, ndmin=1, comments="#"))
+    except (OSError, ValueError, IndexError) as error:
+        raise DsmsError(f"{path!r} cannot be read as a packet trace, a timestamp first in each line: {error}") from None
+    if not len(found) or not np.isfinite(found).all():
+        raise DsmsError(f"{path!r} has {'lines without a timestamp' if len(found) else 'no packets'}")
+    since: Floats = found - found[0]
+    return since
