@@ -156,7 +156,6 @@ ORDERS = Experiment(
             "T_δ, to a tenth",
             _deviation("item", "item"),
             at_most(0.1),
-            direction=at_most(0.5),
             quick=at_most(0.1),
             reading="Shown is the largest deviation over all orders, as a share of T_δ.",
             because=(
