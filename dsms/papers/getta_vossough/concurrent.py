@@ -135,11 +135,7 @@ CONCURRENT = Experiment(
             "Runs that end wrong, and results that are lost or too many",
             "how items run",
             "share",
-            _bars(
-                ("wrong", "of runs: wrong in the end"),
-                ("lost", "of results: lost"),
-                ("doubled", "of results: too many"),
-            ),
+            _bars(("wrong", "runs that end wrong"), ("lost", "results lost"), ("doubled", "results too many")),
             bars=True,
             ticks=LABELS,
         ),

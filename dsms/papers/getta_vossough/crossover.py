@@ -8,10 +8,10 @@ from itertools import pairwise
 
 
 def crossover(xs: Sequence[float], differences: Sequence[float]) -> float:
-    """Where a difference first changes its sign, between two places in a straight line; NaN if it never does."""
+    """Where a difference is first 0, between two places in a straight line; NaN if it never is."""
     for (x, one), (further, other) in pairwise(zip(xs, differences, strict=True)):
         if one == 0:
             return x
-        if one * other < 0:
+        if one * other <= 0:
             return x + (further - x) * one / (one - other)
     return math.nan

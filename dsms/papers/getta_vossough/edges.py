@@ -127,8 +127,8 @@ EDGES = Experiment(
         "The scheduling graphs of r −_x s and of (r ⋈_b s) ⋈_ac t with and without w_rs, with so many items of their "
         "streams in turn pending, none of them begun. The order relaxed: results may be written in any order, as far "
         "as timestamps decide what they are. Times: all items come at once, a recorder takes 1 an item and what reads "
-        "a window 2, attributes have 4 values (chosen), and each operation starts as soon as no edge enters it; how much "
-        "it has to do is that of the items one after the other."
+        "a window 2, attributes have 4 values (chosen), and each operation starts as soon as no edge enters it; how "
+        "much it has to do is that of the items one after the other."
     ),
     points=points,
     measure=measure,
