@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dsms.dataflow import Dataflow, Join, duration_of, inputs, orders, plans
-from dsms.papers.claim import Claim, at_most, near
+from dsms.papers.claim import Claim, at_least, at_most, near
 from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
 from dsms.papers.getta_vossough.workload import THREE, WITHOUT, Workload, result_times, with_flow, work
 from dsms.papers.measured import Measured
@@ -174,6 +174,7 @@ ORDERS = Experiment(
             "always",
             _agreeing,
             near(1, 0),
+            quick=at_least(0.875),
             reading="The share of streams with several orders, in both modes, where that order took least time.",
         ),
         Claim(

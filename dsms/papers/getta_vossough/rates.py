@@ -25,18 +25,19 @@ APART = 100.0  # between the items that fill the windows: nobody waits
 
 def points(scale: Scale) -> Sequence[Point]:
     return [
-        {"window": window, "ratio": ratio, "items": scale.of(600, 200), "seed": seed}
+        {"window": window, "ratio": ratio, "items": scale.of(1200, 300), "seed": seed}
         for seed in scale.numbers()
-        for ratio in scale.of((0.0, 0.125, 0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 3.0, 4.0), (0.0, 0.25, 0.5, 0.75, 1.5, 3.0))
+        for ratio in scale.of((0.0, 0.125, 0.25, 0.5, 0.75, 1.25, 1.5, 2.0, 3.0), (0.0, 0.25, 0.5, 0.75, 1.25, 3.0))
         for window in PLANS
     ]
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """Poisson arrivals through one of the plans: the work for all items, and the time of those of t."""
+    """Items at random times through one of the plans: the work for all items, and the time of those of t."""
     plan, rates = PLANS[point["window"]], {"r": point["ratio"], "s": point["ratio"], "t": 1.0}
     chance, full = Random(point["seed"]), WORKLOAD.before
-    names = chance.choices(list(rates), list(rates.values()), k=point["items"])
+    names = [name for name, rate in rates.items() for _ in range(round(point["items"] * rate / sum(rates.values())))]
+    chance.shuffle(names)
     items = WORKLOAD.items(names, point["seed"])
     run = WORKLOAD.run(plan, items)
     arrivals = [i * APART for i in range(full)]
@@ -135,8 +136,9 @@ RATES = Experiment(
     setup=(
         "(r ⋈_b s) ⋈_ac t with and without w_rs, on the same items: all windows hold 8 rows, all attributes have 8 "
         "values, a recorder takes 1 an item and a join 2, 0.05 items of t come a unit of time, those of r and s as "
-        "often as the ratio says, at random (all chosen: the paper has no numbers). Work is all that operations took "
-        "in hand, per arrival; the time of t is until its last join, on the scheduling graph with the timestamp rule, "
+        "often as the ratio says, in random order and apart (all chosen: the paper has no numbers; from ratio 4 on the "
+        "plan with w_rs cannot keep up). Work is all that operations took in hand, per arrival; the time of t is until "
+        "its last join, on the scheduling graph with the timestamp rule, "
         "each operation at its own speed. At ratio 0 the windows of r and s were filled before, and so was w_rs."
     ),
     points=points,
@@ -190,7 +192,7 @@ RATES = Experiment(
             "wait",
             "An item of t waits τ_->w_s + τ_⋈w_r + τ_->w_rs − (Δt + τ_->w_t) for the window (equation 2).",
             "T_t, to a tenth",
-            _off(4.0),
+            _off(3.0),
             at_most(0.1),
             reading="The largest deviation of the mean T_t with the window from the equations, as a share of them.",
             because=(
@@ -205,6 +207,7 @@ RATES = Experiment(
             "always the better plan",
             _chosen,
             near(1, 0),
+            quick=at_least(0.8),
             reading="The share of ratios at which the plan of least work by formula was less work as executed.",
         ),
     ),
