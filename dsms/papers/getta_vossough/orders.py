@@ -111,9 +111,9 @@ def _bars(found: Measured) -> list[Line]:
 
 
 def _short(flow: Dataflow) -> str:
-    """What lies between the recorders: `s: −t ⋈r`."""
+    """What lies between the recorders, one below the other: `s:`, `−t`, `⋈r`."""
     signs = {"join": "⋈", "left": "−", "right": "−"}
-    return f"{flow.stream}: " + " ".join(signs[op.kind] + op.window[2:] for op in flow.operations[1:-1])
+    return "\n".join([f"{flow.stream}:", *(signs[op.kind] + op.window[2:] for op in flow.operations[1:-1])])
 
 
 ORDERS = Experiment(
