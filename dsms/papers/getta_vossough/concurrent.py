@@ -62,12 +62,12 @@ class Case:
 
 
 CASES = {
-    "free": Case("no rule,\nno graph", THREE, "weak", timestamps=False),
-    "weak": Case("rule,\nno graph", THREE, "weak"),
-    "difference": Case("r − s:\nrule,\nno graph", DIFFERENCE, "weak"),
+    "free": Case("no rule,\nno\ngraph", THREE, "weak", timestamps=False),
+    "weak": Case("rule,\nno\ngraph", THREE, "weak"),
+    "difference": Case("r − s:\nrule,\nno\ngraph", DIFFERENCE, "weak"),
     "unraised": Case("w_rs:\nnot\nraised", THREE, "weak", ("rs",), raised=False),
     "raised": Case("w_rs:\nraised", THREE, "weak", ("rs",)),
-    "loose": Case("w_rs:\ngraph, but\nof inputs", THREE, "preserving", ("rs",), loose=True),
+    "loose": Case("w_rs:\nloose\ngraph", THREE, "preserving", ("rs",), loose=True),
     "preserving-rs": Case("w_rs:\ngraph,\nrule", THREE, "preserving", ("rs",)),
     "preserving": Case("graph,\nrule", THREE, "preserving"),
     "graph": Case("graph,\nno rule", THREE, "preserving", timestamps=False),
