@@ -46,6 +46,7 @@ class Run:
     edges: int  # how many dashed edges were ever drawn
     waited: tuple[int, ...]  # of each item, the steps from its arrival to its end that were not its own
     ran: tuple[Node, ...]  # whose turn it was, step by step
+    handled: tuple[int, ...]  # how many changes it took at each of these steps
     written: tuple[tuple[Row, int], ...]  # every signed result, in the order of writing
 
     @property
@@ -120,6 +121,7 @@ class _Machine:
         self.stamps = count()
         self.edges = 0
         self.ran: list[Node] = []
+        self.handled: list[int] = []
         self.done: dict[int, int] = {}  # items with the step of their end
         self.states: list[Contents] = []
 
@@ -128,14 +130,14 @@ class _Machine:
         while len(self.done) < len(items):
             step = self._admit(items, step)
             node = choose(self._ready())
-            self._operate(node)
+            self.handled.append(self._operate(node))
             self.ran.append(node)
             step += 1
             self._complete(node.item, step)
         own = Counter(node.item for node in self.ran)
         waited = tuple(self.done[i] - i * self.execution.gap - own[i] for i in range(len(items)))
         written = tuple((change.row, change.sign) for change in self.out.log)
-        return Run(tuple(self.states), self.edges, waited, tuple(self.ran), written)
+        return Run(tuple(self.states), self.edges, waited, tuple(self.ran), tuple(self.handled), written)
 
     def _admit(self, items: Sequence[Item], step: int) -> int:
         """Let in what has arrived and is not held; if nothing is pending, time goes on to the next arrival."""
@@ -160,8 +162,8 @@ class _Machine:
         reach = 1 if self.execution.mode == "block" else None
         return [node for chain in self.graph.chains for node in chain[:reach] if self.queues[node] and node not in held]
 
-    def _operate(self, node: Node) -> None:
-        """One step: an operation does all that waits for it, or in item mode the first of it."""
+    def _operate(self, node: Node) -> int:
+        """One step: an operation does all that waits for it, or in item mode the first of it; how many that were."""
         operation, waiting = self.operations[node.row], self.queues[node]
         taken = waiting if self.execution.mode == "block" else waiting[:1]
         self.queues[node] = waiting[len(taken) :]
@@ -169,6 +171,7 @@ class _Machine:
         found = [output for change in taken for output in handle(operation, change)]
         if operation.window != f"w_{RESULT}":
             self.queues[Node(node.item, node.row + 1)] += found
+        return len(taken)
 
     def _complete(self, item: int, step: int) -> None:
         """Take from the graph what an item is through with, and keep the state if nothing before it is left."""

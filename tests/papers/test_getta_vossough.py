@@ -151,6 +151,15 @@ def test_correctness_of_concurrent_executions():
     assert not is_order_preserving(second.states, serial)
 
 
+@pytest.mark.parametrize(("mode", "expected"), [("block", [1, 2, 6]), ("item", [1, 1, 1, 1, 1, 1, 1, 1, 1])])
+def test_a_run_tells_how_much_was_done_at_each_step(mode, expected):
+    """The second r drives the first out of its window: two items, of which each meets three of s."""
+    plan = translate(Join(Stream("r", "ab"), Stream("s", "bc"), "b"))
+    items = [Item("s", {"b": 1, "c": c}) for c in range(3)] + [Item("r", {"a": a, "b": 1}) for a in range(2)]
+    run = Execution(plan, "serial", rows={"r": 1}, mode=mode).run(items)
+    assert [taken for node, taken in zip(run.ran, run.handled, strict=True) if node.item == 4] == expected
+
+
 def test_order_invariant_expressions_need_no_scheduling_graph():
     for plan in plans(THREE):
         assert is_order_invariant(plan, MEET)
