@@ -13,6 +13,7 @@ from dsms.departures import Departures
 from dsms.engine import Engine
 from dsms.journal import Journal
 from dsms.observers import Observer
+from dsms.papers import Line, Measured, at_least
 from dsms.plan import Plan
 from dsms.planfile import plan_from
 from dsms.policies.base import Policy
@@ -21,6 +22,7 @@ from dsms.segment import Segment
 from dsms.simulate import simulate
 
 Floats = NDArray[np.float64]
+MORE = at_least(1 + 1e-6)  # as a ratio: more, by whatever a sum of floats cannot be off
 
 
 @dataclass
@@ -147,3 +149,8 @@ def cut_as(plan: Plan, policy: str, stated: Sequence[Sequence[str]]) -> int:
     """How many operators a policy puts into the piece that is stated, their order inside it aside."""
     found = [set(segment.names) for segment in partitions(plan, policy)]
     return sum(len(found[place] & set(piece)) for place, piece in enumerate(stated) if place < len(found))
+
+
+def drawn(label: str, measured: Measured, **wanted: Any) -> Line:
+    """A chart that a run has left."""
+    return Line(label, measured.series("at", **wanted), measured.series("left", **wanted), steps=True)

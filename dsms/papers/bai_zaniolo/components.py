@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dsms.papers import Claim, Experiment, Line, Measured, Plot, Point, Scale, at_least, near
-from dsms.papers.bai_zaniolo.batch import Gone, InOrder, at_zero, on_one_stream, worked_off
+from dsms.papers import Claim, Experiment, Line, Measured, Plot, Point, Scale, near
+from dsms.papers.bai_zaniolo.batch import MORE, Gone, InOrder, at_zero, drawn, on_one_stream, worked_off
 from dsms.planfile import plan_from
 from dsms.policies.base import Policy
 
@@ -101,7 +102,7 @@ def _rule(measured: Measured) -> float:
     for pair, (a, b) in enumerate(PAIRS):
         areas = {order: measured.value("area", pair=pair, order=order) for order in ORDERS}
         steeper, flatter = ("AB", "BA") if a.sigma / a.tau > b.sigma / b.tau else ("BA", "AB")
-        right.append(areas[steeper] < areas[flatter] and np.isclose(areas["component"], areas[steeper]))
+        right.append(areas[steeper] < areas[flatter] and math.isclose(areas["component"], areas[steeper]))
     return float(np.mean(right))
 
 
@@ -113,10 +114,7 @@ def _broken(measured: Measured) -> float:
 
 
 def _charts(measured: Measured) -> Sequence[Line]:
-    return [
-        Line(label, *(measured.series(name, pair=0, order=order) for name in ("at", "left")), steps=True)
-        for order, label in ORDERS.items()
-    ]
+    return [drawn(label, measured, pair=0, order=order) for order, label in ORDERS.items()]
 
 
 COMPONENTS = Experiment(
@@ -171,7 +169,7 @@ COMPONENTS = Experiment(
             text="Breaking a path makes latency worse: the least area of a broken one over that of the unbroken.",
             paper="> 1",
             ours=_broken,
-            band=at_least(1.0),
+            band=MORE,
         ),
     ),
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dsms.papers import Claim, Experiment, Line, Measured, Plot, Point, Scale, at_most, near
-from dsms.papers.bai_zaniolo.batch import InOrder, on_one_stream, partitions, worked_off
+from dsms.papers.bai_zaniolo.batch import InOrder, drawn, on_one_stream, partitions, worked_off
 from dsms.papers.experiment import over
 from dsms.policies.base import Policy
 
@@ -89,11 +89,7 @@ def _worse_than_best(measured: Measured) -> float:
 
 def _charts(slow: float) -> Callable[[Measured], Sequence[Line]]:
     def lines(measured: Measured) -> Sequence[Line]:
-        mine = measured.where(slow=slow)
-        return [
-            Line(LABELS[cut], *(mine.series(name, cut=cut) for name in ("at", "left")), steps=True)
-            for cut in ("whole", "broken")
-        ]
+        return [drawn(LABELS[cut], measured, slow=slow, cut=cut) for cut in ("whole", "broken")]
 
     return lines
 

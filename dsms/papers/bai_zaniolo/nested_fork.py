@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dsms.papers import Claim, Experiment, Line, Measured, Plot, Point, Scale, at_least, near
-from dsms.papers.bai_zaniolo.batch import InOrder, cut_as, on_one_stream, partitions, worked_off
-from dsms.plan import Plan, Station
+from dsms.papers.bai_zaniolo.batch import InOrder, cut_as, drawn, on_one_stream, partitions, worked_off
+from dsms.plan import Plan
 from dsms.policies.base import Policy
 
 TREE = {  # what each reads, and its time
@@ -18,7 +18,7 @@ TREE = {  # what each reads, and its time
 }  # fmt: skip
 STATED = ("EDGHP", "CAB", "O")
 POLICY, WHOLE = "partition-latency", "component"
-DRAWN = "drawn"  # a cut by lot
+BY_LOT = "lot"  # a cut by lot
 
 
 def points(scale: Scale) -> list[Point]:
@@ -26,7 +26,7 @@ def points(scale: Scale) -> list[Point]:
     found: list[Point] = []
     for seed in scale.numbers():
         found += [{"seed": seed, "cut": cut, "tuples": n} for cut in (POLICY, WHOLE) for n in (1, tuples)]
-        found += [{"seed": seed, "cut": DRAWN, "lot": lot, "tuples": tuples} for lot in range(scale.of(200, 40))]
+        found += [{"seed": seed, "cut": BY_LOT, "lot": lot, "tuples": tuples} for lot in range(scale.of(200, 40))]
     return found
 
 
@@ -37,17 +37,17 @@ def plan(tuples: int) -> Plan:
 
 def measure(point: Point) -> dict[str, Any]:
     batch = plan(point["tuples"])
-    policy: str | Policy = InOrder(_lot(point["seed"], point["lot"])) if point["cut"] == DRAWN else point["cut"]
+    policy: str | Policy = InOrder(_lot(point["seed"], point["lot"])) if point["cut"] == BY_LOT else point["cut"]
     gone = worked_off(batch, policy)
     found: dict[str, Any] = {"area": gone.area}
-    if point["cut"] != DRAWN:
+    if point["cut"] != BY_LOT:
         found |= gone.outputs_left()
     if point["cut"] == POLICY:
         cut = partitions(batch, POLICY)
         found["stated"] = cut_as(batch, POLICY, STATED)
         found["backwards"] = _backwards([segment.names for segment in cut])
         found["times"] = [sum(TREE[name][1] for name in segment.names) for segment in cut]
-        found["outputs"] = [float(sum(map(_ends, segment.stations))) for segment in cut]
+        found["outputs"] = [float(sum(station.sink for station in segment.stations)) for segment in cut]
     return found
 
 
@@ -66,10 +66,6 @@ def _lot(seed: int, lot: int) -> list[list[str]]:
     return pieces
 
 
-def _ends(station: Station) -> bool:
-    return station.sink
-
-
 def _backwards(pieces: Sequence[Sequence[str]]) -> int:
     """How many operators read from one in a flatter piece."""
     place = {name: number for number, piece in enumerate(pieces) for name in piece}
@@ -84,7 +80,7 @@ def _batch(measured: Measured) -> tuple[Measured, float]:
 
 def _best_lot(measured: Measured) -> float:
     mine, ours = _batch(measured)
-    return min(row.figures["area"] for row in mine.where(cut=DRAWN).rows) / ours
+    return min(float(row.figures["area"]) for row in mine.where(cut=BY_LOT).rows) / ours
 
 
 def _unbroken(measured: Measured) -> float:
@@ -98,17 +94,14 @@ def _one_tuple(measured: Measured) -> Sequence[Line]:
     times, outputs = (mine.series(name) for name in ("times", "outputs"))
     left = sum(outputs) - np.cumsum([0.0, *outputs])
     return [
-        Line("one tuple, operator by operator", mine.series("at"), mine.series("left"), steps=True),
+        drawn("one tuple, operator by operator", mine),
         Line("partitions", np.cumsum([0.0, *times]).tolist(), left.tolist()),
     ]
 
 
 def _of_batch(measured: Measured) -> Sequence[Line]:
     mine, _ = _batch(measured)
-    return [
-        Line(label, *(mine.series(name, cut=cut) for name in ("at", "left")), steps=True)
-        for cut, label in ((POLICY, "partitions"), (WHOLE, "unbroken"))
-    ]
+    return [drawn(label, mine, cut=cut) for cut, label in ((POLICY, "partitions"), (WHOLE, "unbroken"))]
 
 
 NESTED_FORK = Experiment(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dsms.papers import Claim, Experiment, Line, Measured, Plot, Point, Scale, near
-from dsms.papers.bai_zaniolo.batch import at_zero, worked_off
+from dsms.papers.bai_zaniolo.batch import at_zero, drawn, worked_off
 from dsms.papers.claim import Figure
 from dsms.planfile import plan_from
 
@@ -28,10 +28,7 @@ def measure(point: Point) -> dict[str, Any]:
 
 
 def _lines(measured: Measured) -> Sequence[Line]:
-    return [
-        Line(label, *(measured.series(name, policy=policy) for name in ("at", "left")), steps=True)
-        for policy, label in LABELS.items()
-    ]
+    return [drawn(label, measured, policy=policy) for policy, label in LABELS.items()]
 
 
 def _total(policy: str) -> Figure:

@@ -87,7 +87,8 @@ def single_batch(policy: str, base: str) -> Figure:
 
     def figure(measured: Measured) -> float:
         ratios = [
-            np.divide(*(measured.series("each", policy=name, percent=percent) for name in (policy, base)))
+            np.array(measured.series("each", policy=policy, percent=percent))
+            / np.array(measured.series("each", policy=base, percent=percent))
             for percent in measured.values("percent")
         ]
         return float(np.max(ratios, axis=0).mean()) - 1
