@@ -17,12 +17,15 @@ FULL = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
 QUICK = (0, 2, 6, 10, 20)
 
 
-def points(policies: Sequence[str]) -> Callable[[Scale], list[Point]]:
-    """A point is one policy at one share of outliers, on a number of batches."""
+def points(policies: Sequence[str], quick: int) -> Callable[[Scale], list[Point]]:
+    """A point is one policy at one share of outliers, on many batches; on fewer in a quick run, by how noisy it is."""
+
+    def batches(scale: Scale, places: str) -> int:
+        return scale.of(40, quick if places == "spread" else 4)
 
     def listed(scale: Scale) -> list[Point]:
         return [
-            {"seed": seed, "places": places, "percent": percent, "policy": policy, "batches": scale.of(40, 6)}
+            {"seed": seed, "places": places, "percent": percent, "policy": policy, "batches": batches(scale, places)}
             for seed in scale.numbers()
             for places in PLACES
             for percent in scale.of(FULL, QUICK)
