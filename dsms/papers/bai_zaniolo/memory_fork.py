@@ -160,6 +160,7 @@ MEMORY_FORK = Experiment(
             paper="> 1",
             ours=_over_ours("fork-alone"),
             band=MORE,
+            reading="Our own check: follows from the partitions stated.",
         ),
         Claim(
             name="rest-behind",
@@ -167,6 +168,7 @@ MEMORY_FORK = Experiment(
             paper="> 1",
             ours=_over_ours("whole"),
             band=MORE,
+            reading="Our own check: follows from the partitions stated.",
         ),
         Claim(
             name="branch-order",
