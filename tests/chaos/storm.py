@@ -91,7 +91,7 @@ class Storm:
         kills = 1
         if kind == NODE:
             assert self._workers is not None
-            self._workers.kill(self._process("host"))
+            self._workers.kill(self._process("host"), self._random.random() * TOGETHER)
         elif kind in (PAIR, TWICE):
             kills = 2
             self._kill("gateway" if kind == PAIR else self._random.choice(ACTORS[:4]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
+from contextlib import suppress
 from pathlib import Path
 
 from ray_nodes import Nodes, living, unused
@@ -13,6 +15,8 @@ from actors import cluster
 
 MEMORY = "400"  # MiB of each node's object store: checkpoints lie there until they are written
 HEAD, PORTS = "22000", {"worker-1": "27000", "worker-2": "34000"}  # the first of each node's: nobody else's here
+
+ACTOR = "ray::"  # how the titles of processes begin that are actors
 
 
 class Workers:
@@ -31,19 +35,20 @@ class Workers:
         os.environ.update({key: self._nodes.environment[key] for key in ("DSMS_RUN", "DSMS_RAY_TOKEN", "PYTHONPATH")})
         cluster.connect("auto", timeout=60)
 
-    def kill(self, process: int) -> str:
-        """SIGKILL for all processes of the node that this one runs on; its name."""
+    def kill(self, process: int, pause: float) -> None:
+        """SIGKILL for all processes of the node that this one runs on: actors, and a moment later Ray's own."""
         self.settle()
         session = os.getsid(process)
         (name,) = [name for name in PORTS if self._session(name) == session]
-        for victim in living(self._nodes.run, name):
-            try:
-                os.kill(victim, signal.SIGKILL)
-            except ProcessLookupError:
-                continue  # it has gone with another
+        victims = living(self._nodes.run, name)
+        actors = {victim for victim in victims if _title(victim).startswith(ACTOR)}
+        for group in (actors, victims - actors):
+            for victim in group:
+                with suppress(ProcessLookupError):  # it has gone with another
+                    os.kill(victim, signal.SIGKILL)
+            time.sleep(pause)
         self._starting = threading.Thread(target=self._again, args=(name,))
         self._starting.start()
-        return name
 
     def settle(self) -> None:
         """Wait until all nodes are up."""
@@ -66,3 +71,10 @@ class Workers:
 
     def _session(self, name: str) -> int:
         return int((self._nodes.run / name / "pid").read_text().split()[0])
+
+
+def _title(process: int) -> str:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_bytes().decode(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
