@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from dsms.papers.claim import Claim, Figure, at_least, near
@@ -55,7 +56,7 @@ def least_step(figure: str, rising: bool) -> Figure:
 
     def ours(measured: Measured) -> float:
         values = [high(measured).value(figure, policy=policy) for policy in BETAS.values()]
-        steps = [after / before for before, after in zip(values, values[1:], strict=False)]
+        steps = [after / before for before, after in pairwise(values)]
         return min(steps if rising else [1 / step for step in steps])
 
     return ours
@@ -72,9 +73,9 @@ def trade(measured: Measured) -> list[Line]:
 
 
 WEAKER = (
-    "A small beta bends N only a little: ten pending count as 1.8 at 0.25. It moves priorities by less than what "
-    "separates most queries, whose rates S/C differ by up to four hundred times, so that both the gain and the price "
-    "are smaller than in the paper. With narrower selectivities or dearer decisions they grow, but together with others."
+    "At beta 0.25 ten pending updates count as 1.8, which moves a priority by less than what separates most queries: "
+    "their rates S/C differ up to a hundredfold. So both gain and price are smaller than in the paper. The gain is "
+    "there and more where selectivities are near 1; the price is the paper's only where operations cost time."
 )
 
 BETA = Experiment(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dsms.papers.claim import Figure
 from dsms.papers.experiment import Line, Point, Scale, over
 from dsms.papers.fas_mcq import recorded, testbed
 from dsms.papers.fas_mcq.readings import OTHERS, PLAIN, READINGS, reading
@@ -66,7 +67,7 @@ def measure(point: Point) -> dict[str, Any]:
     """Run it."""
     way = reading(point["reading"])
     keys = ("seed", "tuples", "utilisation", "bursty", "zipf", "equal")
-    setting = Setting(**{key: point[key] for key in keys}, **way.setting)
+    setting = Setting(**({key: point[key] for key in keys} | way.setting))
     if point["recorded"]:
         instants = _instants(point)
         queries = testbed.drawn(setting, len(instants))
@@ -112,12 +113,13 @@ def as_read(measured: Measured, name: str, **wanted: Any) -> Measured:
     return mine.where(tuples=min(mine.values("tuples"), default=0))
 
 
-def readings_of(
-    figure: Callable[[Measured], float], names: Sequence[str] = OTHERS, **wanted: Any
-) -> dict[str, Callable[[Measured], float]]:
+def readings_of(figure: Figure, names: Sequence[str] = OTHERS, **wanted: Any) -> dict[str, Figure]:
     """What a claim's figure is in other readings, by what these say."""
-    texts = {name: READINGS[name].text for name in names}
-    return {text: lambda measured, name=name: figure(as_read(measured, name, **wanted)) for name, text in texts.items()}
+
+    def read(name: str) -> Figure:
+        return lambda measured: figure(as_read(measured, name, **wanted))
+
+    return {READINGS[name].text: read(name) for name in names}
 
 
 def drawn_over(figure: str, parameter: str, by: str, labels: Mapping[Any, str]) -> Callable[[Measured], list[Line]]:

@@ -85,11 +85,12 @@ READINGS = {
     "ties": Reading("ties to the lowest query number", ties="query"),
     "fine": Reading("selectivities from a continuum", {"steps": 0}),
     "whole": Reading("the selectivity drawn is that of the whole query", {"whole": True}),
+    "skewed": Reading("selectivities skewed towards 1, Zipf 2.5", {"zipf": 2.5}),
     "cost": Reading("scheduling operations cost", {"run": {"scheduling_cost": CHEAPEST}}),
     "tenth": Reading("scheduling operations cost a tenth", {"run": {"scheduling_cost": CHEAPEST / 10}}),
     "weighted": Reading("queries weigh as much as they have users", {"weighted": True}),
 }
-OTHERS = ("operator", "pending", "shared", "apart", "ties", "fine", "whole", "cost", "tenth")
+OTHERS = ("operator", "pending", "shared", "apart", "ties", "fine", "whole", "skewed", "cost", "tenth")
 
 
 def reading(name: str) -> Reading:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from dsms.papers.claim import Claim, Figure, at_least, near
@@ -41,14 +42,14 @@ def grows(to: str = RB) -> Figure:
 def least_rise(measured: Measured) -> float:
     """By what factor at least staleness rises from one skew to the next."""
     found = [full(measured).line("staleness", "zipf", policy=policy)[1] for policy in (FAS, RB)]
-    return min(after / before for values in found for before, after in zip(values, values[1:], strict=False))
+    return min(after / before for values in found for before, after in pairwise(values))
 
 
 READ = "Ties are not specified: to the oldest tuple here."
 BECAUSE = (
-    "At low skew RB-MCQ tells queries apart by selectivity, which FAS-MCQ does too, so that only the bursts are left to "
-    "gain by. At high skew all queries are equal for RB-MCQ, which then goes by age alone; the gain grows as the paper "
-    "says, from a lower start."
+    "Without skew RB-MCQ tells queries well apart by selectivity, as FAS-MCQ does, so that only backlogs are left to "
+    "gain by; with skew all queries are more and more equal to RB-MCQ. The gain grows with skew as the paper says, but "
+    "from a lower start."
 )
 
 

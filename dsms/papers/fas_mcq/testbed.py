@@ -67,7 +67,7 @@ def drawn(setting: Setting, streams: int = STREAMS) -> Queries:
     else:
         chances = rng.uniform(0.1, 1, size=QUERIES)
     return Queries(
-        costs=np.ones(QUERIES) if setting.equal else 2.0**classes,
+        costs=np.where(setting.equal, 1.0, 2.0**classes),
         chances=np.sqrt(chances) if setting.whole else chances,
         streams=rng.integers(streams, size=QUERIES),
         users=rng.integers(1, USERS + 1, size=QUERIES).astype(float),
