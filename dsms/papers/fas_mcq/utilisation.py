@@ -104,8 +104,8 @@ LEVEL = (
 )
 SPREAD = (
     "With uniform selectivities RB-MCQ has much to go by: it favours queries that yield many results, and response "
-    "is counted by results, while FAS-MCQ lets these wait when a burst is pending. Skewed towards 1, selectivities are alike, and "
-    "both numbers come near the paper's. Over queries, each counting the same, FAS-MCQ even responds sooner."
+    "is counted by results, while FAS-MCQ lets these wait when a burst is pending. Skewed towards 1, they are "
+    "alike, and both numbers come near the paper's. Over queries, each counting the same, FAS-MCQ even responds sooner."
 )
 
 UTILISATION = Experiment(
