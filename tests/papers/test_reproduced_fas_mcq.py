@@ -136,7 +136,7 @@ def test_buffers_make_no_difference_to_freshness():
 
 
 def test_a_reading_that_there_is_not_lists_those_there_are():
-    with pytest.raises(DsmsError, match="no reading 'operators'.*operator"):
+    with pytest.raises(DsmsError, match=r"no reading 'operators'.*operator"):
         reading("operators")
 
 
@@ -188,7 +188,7 @@ def test_recorded_arrivals_are_stretched_to_the_utilisation(files):
 
 def test_a_file_that_is_no_trace_is_refused_with_its_name(tmp_path):
     (tmp_path / "words").write_text("not a timestamp\n")
-    with pytest.raises(DsmsError, match="words.*timestamps"):
+    with pytest.raises(DsmsError, match=r"words.*timestamps"):
         recorded.from_files([str(tmp_path / "words")], 10)
-    with pytest.raises(DsmsError, match="nowhere.*timestamps"):
+    with pytest.raises(DsmsError, match=r"nowhere.*timestamps"):
         recorded.from_files([str(tmp_path / "nowhere")], 10)

@@ -23,7 +23,7 @@ from dsms.papers.measured import Measured, Row
 
 FEW = (0, 3, 5, 7, STREAMS)
 HALF = STREAMS // 2
-OTHERS = ("operator", "pending", "ties", "whole", "skewed")
+OTHERS = ("skewed", "whole", "operator", "pending", "ties")
 
 
 def points(scale: Scale) -> list[dict[str, Any]]:

@@ -90,7 +90,7 @@ READINGS = {
     "tenth": Reading("scheduling operations cost a tenth", {"run": {"scheduling_cost": CHEAPEST / 10}}),
     "weighted": Reading("queries weigh as much as they have users", {"weighted": True}),
 }
-OTHERS = ("operator", "pending", "shared", "apart", "ties", "fine", "whole", "skewed", "cost", "tenth")
+OTHERS = ("skewed", "whole", "operator", "pending", "shared", "apart", "ties", "fine", "cost", "tenth")
 
 
 def reading(name: str) -> Reading:
