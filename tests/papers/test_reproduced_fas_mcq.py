@@ -35,7 +35,7 @@ VERDICTS = {
     "beta": {
         "fresher": Verdict.REPRODUCED,
         "slower": Verdict.REPRODUCED,
-        "quarter-saved": Verdict.REPRODUCED,
+        "quarter-saved": Verdict.DIRECTION,
         "quarter-later": Verdict.DIRECTION,
     },
     "skew": {

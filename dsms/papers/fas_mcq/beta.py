@@ -126,7 +126,7 @@ BETA = Experiment(
             "At utilisation 0.95 FAS-MCQ(0.25) is 20 % less stale than RB-MCQ.",
             "20 %",
             lambda measured: saved(high(measured)),
-            near(0.20, 0.05),
+            near(0.20, 0.04),
             at_least(0.0),
             because=WEAKER,
             others=readings_of(saved, utilisation=HIGH),
