@@ -95,7 +95,7 @@ SCHEDULING = Experiment(
             (1.0, 1.1),
             at_least(1.0),
             because=BECAUSE,
-            others={COSTS[each]: against_rb("response", ZERO, each, MIDDLE) for each in (PLAIN, "tenth")},
+            others={COSTS[each]: against_rb("response", ZERO, each, MIDDLE) for each in ("tenth", PLAIN)},
         ),
         Claim(
             "still-fresher",
@@ -105,7 +105,7 @@ SCHEDULING = Experiment(
             at_most(0.65),
             at_most(1.0),
             because=BECAUSE,
-            others={COSTS[each]: against_rb("staleness", FAS, each, HIGH) for each in (PLAIN, "tenth")},
+            others={COSTS[each]: against_rb("staleness", FAS, each, HIGH) for each in ("tenth", PLAIN)},
         ),
     ),
 )

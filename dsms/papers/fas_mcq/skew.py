@@ -116,7 +116,7 @@ SKEW = Experiment(
             near(0.15, 0.05),
             at_least(0.0),
             reading=READ,
-            because="It grows by more than the paper says, since it begins lower.",
+            because="It begins lower than in the paper.",
             others=_by_number(grows(BY_NUMBER)),
             form="+.0%",
         ),
