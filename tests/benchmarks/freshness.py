@@ -15,13 +15,12 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
+from dsms.papers.fas_mcq import testbed
+from dsms.papers.fas_mcq.testbed import Setting
 from dsms.plan import Plan
-from dsms.planfile import plan_from
 from dsms.simulate import simulate
 
 SEEDS, TUPLES = 8, 400
-STREAMS, BURSTY, GROUP, QUERIES = 10, 5, 10, 250
-UTILISATION = 0.95
 BETAS = (0.25, 0.375, 0.5, 0.625, 0.75, 1.0)  # close together where ours lie, as a chord is above the curve
 GAMMAS = (0.15, 0.2, 0.4, 1.0)
 
@@ -36,31 +35,10 @@ class Point(NamedTuple):
 
 
 def bed(seed: int, tuples: int) -> Plan:
-    """The plan, with its arrivals."""
-    rng = np.random.default_rng(seed)
-    costs, chances = 2.0 ** rng.integers(3, size=QUERIES), rng.uniform(0.1, 1, size=QUERIES)
-    period = float(np.sum(costs * (1 + chances + chances**2))) / UTILISATION  # of each stream, as all streams are alike
-    kinds = [{"kind": "bursts", "group": GROUP} if place < BURSTY else {"kind": "poisson"} for place in range(STREAMS)]
-    return plan_from({
-        "streams": {
-            f"s{place}": {"arrivals": {**kind, "rate": 1 / period, "count": tuples}}
-            for place, kind in enumerate(kinds)
-        },
-        "queries": {
-            f"q{place}": {
-                "from": f"s{stream}",
-                "operators": [
-                    {"name": "first", "cost": cost, "selectivity": chance},
-                    {"name": "second", "cost": cost, "selectivity": chance},
-                    {"name": "projection", "cost": cost},
-                ],
-            }
-            for place, (stream, cost, chance) in enumerate(
-                zip(rng.integers(STREAMS, size=QUERIES), costs.tolist(), chances.tolist(), strict=True)
-            )
-        },
-        "run": {"seed": seed, "buffers": "private"},
-    })  # fmt: skip
+    """The plan, with its arrivals; selectivities from a continuum, so that no two queries tie."""
+    setting = Setting(seed, tuples, steps=0)
+    queries = testbed.drawn(setting)
+    return testbed.plan(setting, queries, testbed.arrivals(setting, queries))
 
 
 def measure(policy: str, plans: list[Plan]) -> Figures:

@@ -1,0 +1,22 @@
+"""Sharaf, Chrysanthis, Labrinidis: freshness as what a scheduler is for."""
+
+from dsms.papers.experiment import Paper
+from dsms.papers.fas_mcq.beta import BETA
+from dsms.papers.fas_mcq.bursts import BURSTS
+from dsms.papers.fas_mcq.scheduling import SCHEDULING
+from dsms.papers.fas_mcq.skew import SKEW
+from dsms.papers.fas_mcq.traces import TRACES
+from dsms.papers.fas_mcq.utilisation import UTILISATION
+from dsms.papers.fas_mcq.weights import WEIGHTS
+
+PAPER = Paper(
+    name="fas-mcq",
+    citation='Sharaf, Chrysanthis, Labrinidis: "Tuning QoD in Stream Processing Engines"',
+    experiments=(UTILISATION, BETA, SKEW, BURSTS, TRACES, SCHEDULING, WEIGHTS),
+    notes=(
+        "A query is stale while an update that will become a result waits or is processed; staleness is the share of "
+        "time, as a mean over the 250 queries. Response is the mean over results. "
+        "Most levels of figures 3 to 7 do not come out with the uniform selectivities that the paper names as its "
+        "default, while selectivities skewed towards 1 bring four of them to its numbers at once."
+    ),
+)
