@@ -107,7 +107,7 @@ def _levels(policy: str) -> dict[str, Figure]:
 
 
 LEVEL = (
-    "Granularity, turns, ties, buffers and how the load is split change the level little. Selectivities skewed towards 1 "
+    "Granularity, turns, ties and buffers change the level little, and equal loads lower it. Selectivities near 1 "
     "bring both levels, what is saved and what is lost near the paper's numbers at once. The exponent 2.5 was chosen "
     "for that, between 1 and 3, so it shows that the numbers fit together, not that the paper had it."
 )
