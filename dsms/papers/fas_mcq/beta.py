@@ -73,9 +73,9 @@ def trade(measured: Measured) -> list[Line]:
 
 
 WEAKER = (
-    "At beta 0.25 ten pending updates count as 1.8, which moves a priority by less than what separates most queries: "
-    "their rates S/C differ up to a hundredfold. So both gain and price are smaller than in the paper. The gain is "
-    "there and more where selectivities are near 1; the price is the paper's only where operations cost time."
+    "At beta 0.25 ten pending updates count as 1.8, while the queries' rates S/C differ more than a hundredfold: fewer "
+    "of them change places than at beta 1. Where selectivities are nearer to 1 more is saved, even more than in the "
+    "paper; the price is the paper's only where operations cost time. No reading that was tried brings both."
 )
 
 BETA = Experiment(

@@ -47,9 +47,9 @@ def least_rise(measured: Measured) -> float:
 
 READ = "Ties are not specified: to the oldest tuple here."
 BECAUSE = (
-    "Without skew RB-MCQ tells queries well apart by selectivity, as FAS-MCQ does, so that only backlogs are left to "
-    "gain by; with skew all queries are more and more equal to RB-MCQ. The gain grows with skew as the paper says, but "
-    "from a lower start."
+    "With one update pending FAS-MCQ ranks queries as RB-MCQ does, so that only backlogs are left to gain by; the more "
+    "alike queries are, the more that is. The gain grows with skew as the paper says, but from a lower start; why its "
+    "start is higher was not found."
 )
 
 
