@@ -21,10 +21,11 @@ JOIN = {"o1": (0.5, PASSED), "o2": (0.5, PASSED), "o3": (1.0, JOINED), "o4": (3.
 INPUTS = {"o1": ["s"], "o2": ["r"], "o3": ["o1", "o2"], "o4": ["o3"]}
 
 CHOSEN = (
-    "The numbers of figure 6.1 are lost. Chosen: plan 1, four filters in a row, of times 1, 0.5, 1, 3 and selectivities "
-    "0.9, 0.3, 0.8, 1; plan 2, a filter of time 0.5 and selectivity 0.5 on each of two streams, a join of their windows "
-    "of 200 ms of time 1, whose predicate holds for 5 % of the pairs, and a filter of time 3 and selectivity 1. Each "
-    "stream is Poisson with a mean of 20, 40, 60 or 200 tuples a second, drawn anew every 5 s; all need 0.9 of the CPU."
+    "The numbers of figure 6.1 are lost. Chosen: plan 1, four filters in a row of times 1, 0.5, 1, 3 and "
+    "selectivities 0.9, 0.3, 0.8, 1; plan 2, a filter of time 0.5 and selectivity 0.5 on each of two streams, a join "
+    "of their windows of 200 ms of time 1, whose predicate holds for 5 % of the pairs, and a filter of time 3 and "
+    "selectivity 1. Each stream is Poisson with a mean of 20, 40, 60 or 200 tuples a second, drawn anew every 5 s; "
+    "all need 0.9 of the CPU."
 )
 
 

@@ -42,7 +42,7 @@ LABELS = {**SINGLE, "roulette": "adaptive", "highest score": "adaptive, highest 
 def point(
     by: str, seconds: int, seed: int, plan: int = 2, qos: str = "", reading: str = "plain", then: str = ""
 ) -> dict[str, Any]:
-    """A run by a single algorithm (`qos` is nothing to it) or a selector; `then`: what is required from half-time on."""
+    """A run by a single algorithm (`qos` is nothing to it) or a selector; `then` is what half-time changes `qos` to."""
     return {"by": by, "plan": plan, "reading": reading, "qos": qos, "then": then, "seconds": seconds, "seed": seed}
 
 
@@ -64,6 +64,7 @@ def measure(point: Point) -> dict[str, Any]:
     )
     half = LEAD + seconds / 2
     chosen = [(c["instant"], c["chosen"].removesuffix(rule)) for c in run.choices if c["instant"] >= LEAD]
+    scores = [c["scores"] for c in run.choices if c["instant"] >= LEAD]
     picks, late = Counter(name for _, name in chosen), Counter(name for at, name in chosen if at >= half)
     return {
         "memory": [held for _, held in run.memory.samples[LEAD + 1 : LEAD + seconds + 1]],
@@ -71,6 +72,7 @@ def measure(point: Point) -> dict[str, Any]:
         "delays": results.delays[LEAD:].tolist(),
         "turns": run.turns,
         **{f"picked {name}": picks[name] for name in SINGLE},
+        **{f"score {name}": float(np.mean([s[name + rule] for s in scores])) if scores else None for name in SINGLE},
         **{f"picked late {name}": late[name] for name in SINGLE},
     }
 

@@ -120,9 +120,10 @@ SINGLES = Experiment(
     name="single-algorithms",
     title="Single algorithms over time",
     setup=(
-        f"Plan 2 under each of the four for 300 s. {CHOSEN} A run takes what the workload rule says (RATIO 0.3, THRESHOLD "
-        "50). The first 10 s, in which a selector would warm up and explore, are left out. Other readings: one tuple a "
-        "turn; half of an operator's time is a start-up cost of each run; 1.2 of the CPU needed; plan 1."
+        f"Plan 2 under each of the four for 300 s. {CHOSEN} A run takes what the workload rule says (RATIO 0.3, "
+        "THRESHOLD 50). The first 10 s, in which a selector would warm up and explore, are left out. Other "
+        "readings: one tuple a turn; half of an operator's time is a start-up cost of each run; 1.2 of "
+        "the CPU needed; plan 1."
     ),
     points=points,
     measure=measure,
@@ -135,14 +136,14 @@ SINGLES = Experiment(
                reading=f"Ours is the more of MTIQ's and Chain's mean memory by the less of FIFO's and RR's. {STATED}"),
         _claim("delay at the end", "MTIQ and Chain have the worst delay at the end.", "above 1", _delay,
                band=at_least(1.0001), more={"the last 30 s alone": _last},
-               reading="Statistics are from the beginning of execution, so at the end they are the run's means. Ours is "
-               "the less of MTIQ's and Chain's delay by the more of FIFO's and RR's."),
+               reading="Statistics are from the beginning of execution, so at the end they are the run's means. Ours "
+               "is the less of MTIQ's and Chain's delay by the more of FIFO's and RR's."),
         _claim("FIFO's memory", "FIFO's memory is mediocre.", "between best and worst", _mediocre, band=(0.2, 0.8),
                direction=at_least(0.2),
                reading="Ours is 0 where FIFO holds least of the four, 1 where it holds most; a fifth to four fifths is "
                "called mediocre.",
-               because="Before the join there are two queues, and a tuple that FIFO takes to completion comes out of "
-               "either: RR works off both filters, which discard half, at the same pace as the rest, FIFO does not."),
+               because="On plan 2 FIFO holds the most of the four: RR gives either filter, which discards half of what "
+               "it takes, a run in every round; FIFO runs them only as often as the rest needs."),
         _claim("FIFO's delay", "FIFO's delay is low.", "the least or near it", _quick, band=at_most(1.1),
                reading="Ours is FIFO's mean delay by the least of the four."),
         _claim("FIFO's rate", "FIFO's output rate is low (table of traits).", "below 1", _rate, band=at_most(0.99),
@@ -159,4 +160,3 @@ SINGLES = Experiment(
                band=at_least(1.1), reading="Ours is the worst second's mean delay, Chain's by FIFO's."),
     ),
 )  # fmt: skip
-

@@ -158,17 +158,17 @@ def _table(figure: str) -> Callable[[Measured], list[Line]]:
 
 
 NEVER = (
-    "By its own rules MTIQ never lets O3 run: O1 alone needs all of the CPU, so the queues before O1 and O2 grow faster "
-    "than the one before O3, which is never the fullest."
+    "By its own rules MTIQ never lets O3 run: O1 alone needs all of the CPU, so the queues before O1 and O2 grow "
+    "faster than the one before O3, which is never the fullest."
 )
 
 TABLES = Experiment(
     name="tables",
     title="Tables 1.1 and 1.2: FIFO and MTIQ unit by unit",
     setup=(
-        "Three operators of times 1, 0.25, 0.75 and selectivities 0.9, 0.1, 1 (the third time follows from FIFO's cycle "
-        "of two units); a tuple every unit; a run takes at most one tuple and always its full time; the tuple being "
-        "processed is not counted. Also with two tuples a unit."
+        "Three operators of times 1, 0.25, 0.75 and selectivities 0.9, 0.1, 1 (the third time follows from FIFO's "
+        "cycle of two units); a tuple every unit; a run takes at most one tuple and always its full time; the tuple "
+        "being processed is not counted. Also with two tuples a unit."
     ),
     points=points,
     measure=measure,

@@ -1,4 +1,4 @@
-"""A sliding-window join of abstract tuples: how many a tuple gives goes by how many of the other stream came just before.
+"""A sliding-window join of abstract tuples: what a tuple gives goes by how many of the other stream came before it.
 
 Sutherland, Raindrop thesis: any two tuples received within 200 ms of each other are tested against the predicate. So
 twice the rate makes four times the results, which an operator of a fixed selectivity would not show.
