@@ -62,7 +62,8 @@ def test_what_is_not_reproduced_says_why_and_shows_another_reading(found: dict[s
 def test_capped_as_the_thesis_must_have_meant_mtiq_puts_out_as_it_says(found: dict[str, Measured]) -> None:
     nearest = {name: judgement.nearest for name, judgement in judged(TABLES, found["tables"]).items()}
     first, rate = nearest["first output of MTIQ"], nearest["rate of MTIQ"]
-    assert first is not None and rate is not None
+    assert first is not None
+    assert rate is not None
     assert first.mean == pytest.approx(15.25)
     assert rate.mean == pytest.approx(0.070, abs=5e-4)
 
