@@ -256,6 +256,11 @@ def test_every_paper_can_be_asked_for_by_figure():
         assert len(claims) == len(set(claims))
 
 
+def test_a_figure_of_several_pictures_is_asked_for_by_its_number():
+    [(_, [experiment])] = chosen("raindrop/figure-6.2")
+    assert {"figure-6.2-memory", "figure-6.2-delay"} < set(experiment.names)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [("chian", "no paper 'chian' .did you mean 'chain'"), ("chain/figure-99", "'chain' has no figure or experiment")],
