@@ -26,7 +26,9 @@ def chosen(text: str | None) -> list[tuple[Paper, tuple[Experiment, ...]]]:
     found = paper(name)
     if not slash:
         return [(found, found.experiments)]
-    wanted = tuple(e for e in found.experiments if any(n == figure or n.startswith(f"{figure}-") for n in e.names))
+    wanted = tuple(each for each in found.experiments if figure in each.names)
+    if not wanted:  # one of several pictures
+        wanted = tuple(e for e in found.experiments if any(name.startswith(f"{figure}-") for name in e.names))
     if not wanted:
         names = [each for experiment in found.experiments for each in experiment.names]
         raise DsmsError(f"{name!r} has no figure or experiment {figure!r}{existing(figure, names)}")
