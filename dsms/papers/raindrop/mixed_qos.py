@@ -86,7 +86,7 @@ def _claims(figure: str, qos: str, title: str) -> list[Claim]:
               at_least(0.95), at_least(0.0), reading=reading, because=WHEEL, others=_others(qos)),
         Claim(f"figure {figure}, predictive", f"{title}: adaptive leads (selected by looking ahead).", "1 or more",
               lead("predictive", qos, reading="plain"), at_least(0.95), at_least(0.0), reading=reading,
-              because="It looks ahead until the queues are drained, where output rates hardly differ, while what is left "
+              because="It looks ahead until queues are drained, where output rates hardly differ, while what is left "
               "at the end of the run makes FIFO's the highest; by memory and delay alone RR is expected to be as good.",
               others={"judged by ratios to the best": lead("predictive", qos, ratios, reading="plain")}),
     ]  # fmt: skip
