@@ -46,7 +46,7 @@ def prospect(queue: Queue, key: int, segment: Segment) -> Prospect:
         if queue.station.index not in started:
             started.add(queue.station.index)
             cost += queue.station.operator.startup
-        children = (key,) if line.fates is None else line.fates.get(key, ())
+        children = line.children(key)
         cost += line.cost * line.costs.get(key, 1.0)
         if queue.station.sink:
             outputs += len(children)

@@ -32,7 +32,7 @@ class Queue:
         self.count: float = 0
         self.oldest: float = NOTHING  # sequence number of its head
         self.segments: list[Segment] = []  # those that take from it
-        self.sole: Segment | None = None  # the one segment that takes from it, and from nothing else
+        self.sole: Segment | None = None  # the one segment that takes from it, while that has nothing else to take from
         self.merge: Merge[Queue] | None = None  # of its station, where that has several inputs
         self.below: tuple[Merge[Queue], ...] = ()  # all that may be waiting for what is in it
         self.headed: float = NOTHING  # what may be taken of it, as last entered with segments of several queues

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -107,7 +108,7 @@ class Results(Observer):
         self.known = True  # False: the run was cut, and nobody can say what would have become of what was left
         self.latencies = array("d")  # of results, or of so many of them alike
         self._alike = array("q")
-        self.queries = [QueryResults(query, plan) for query in plan.queries]
+        self.queries = [QueryResults(query, mine) for query, mine in zip(plan.queries, ordered(plan), strict=True)]
 
     def attach(self, engine: Engine) -> None:
         self._engine = engine
@@ -124,13 +125,14 @@ class Results(Observer):
 
     def _share_out(self, gone: Departures) -> None:
         """Let each query have its results, all worked out together: there may be hundreds of queries."""
-        counts = np.bincount(gone.whose, gone.alike, len(self.queries))
-        sums = np.bincount(gone.whose, (gone.left - gone.arrived) * gone.alike, len(self.queries))
+        counts = np.bincount(gone.whose, gone.alike, len(self.queries)).tolist()
+        sums = np.bincount(gone.whose, (gone.left - gone.arrived) * gone.alike, len(self.queries)).tolist()
         whose, since, until = gone.spells()
-        bounds = np.searchsorted(whose, np.arange(len(self.queries) + 1))
-        for place in np.flatnonzero(np.diff(bounds)).tolist():
-            mine = slice(bounds[place], bounds[place + 1])
-            self.queries[place].add(int(counts[place]), float(sums[place]), since[mine], until[mine])
+        bounds = np.searchsorted(whose, np.arange(len(self.queries) + 1)).tolist()
+        starts, stops = since.tolist(), until.tolist()
+        for query, count, latency, (begin, end) in zip(self.queries, counts, sums, pairwise(bounds), strict=True):
+            if end > begin:
+                query.add(int(count), latency, starts[begin:end], stops[begin:end])
 
     def quantiles(self) -> dict[str, float | None]:
         """Mean, median, 99th percentile and maximum of the latency of all results."""
@@ -158,13 +160,13 @@ def _column(values: list[float]) -> NDArray[np.float64]:
 class QueryResults:
     """One query's share in the results."""
 
-    def __init__(self, query: Query, plan: Plan) -> None:
+    def __init__(self, query: Query, ordered: bool) -> None:
         self.query = query
         self.count = 0
         self.latency_sum = 0.0
-        self.staleness = Staleness(ordered=ordered(query, plan))
+        self.staleness = Staleness(ordered)
 
-    def add(self, count: int, latency: float, since: NDArray[np.float64], until: NDArray[np.float64]) -> None:
+    def add(self, count: int, latency: float, since: Sequence[float], until: Sequence[float]) -> None:
         """So many results, their latencies added up, and from when to when they left the output stale."""
         self.count += count
         self.latency_sum += latency
@@ -174,10 +176,10 @@ class QueryResults:
         return self.latency_sum / self.count if self.count else None
 
 
-def ordered(query: Query, plan: Plan) -> bool:
-    """Whether its results leave in the order their tuples arrived, as on a single path: what was fresh stays so."""
-    sinks = [station for station in query.stations if station.sink]
-    return len(sinks) == 1 and all(len(station.inputs) == 1 for station in plan.stations)
+def ordered(plan: Plan) -> list[bool]:
+    """By query: whether results leave in the order in which tuples arrive, as on one path: what was fresh stays so."""
+    single = all(len(station.inputs) == 1 for station in plan.stations)
+    return [single and sum(station.sink for station in query.stations) == 1 for query in plan.queries]
 
 
 class Amounts(Observer):

@@ -148,6 +148,8 @@ class ReadyOrder:
     def _rank_concerned(self) -> None:
         """Rank segments of several queues, now that all of these are known."""
         for segment in self._concerned.values():
+            if segment.linear:
+                self._look_inside(segment)
             oldest = segment.start().headed
             if oldest == NOTHING:
                 segment.pending = sum(q.counted for q in segment.queues) if self._merges else 0
@@ -155,3 +157,11 @@ class ReadyOrder:
             else:
                 self._rank(segment, oldest)
         self._concerned.clear()
+
+    def _look_inside(self, segment: Segment) -> None:
+        """Of a row of stations with nothing inside, the first queue is all there is until something is left there."""
+        first, *inside = segment.queues
+        first.counted, first.headed = first.count, first.oldest
+        left = sum(queue.counted for queue in inside)
+        segment.pending = first.count + left
+        first.sole = segment if not left and len(first.segments) == 1 else None

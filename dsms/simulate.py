@@ -9,8 +9,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-import numpy as np
-
 from dsms.collecting import rarely_collecting
 from dsms.engine import Engine, RunnerFactory
 from dsms.errors import DsmsError, PlanError
@@ -211,7 +209,7 @@ def _close(engine: Engine, results: Results, turns: Turns, elapsed: float) -> No
     for mine in results.queries:
         since = oldest.get(mine.query.name, math.inf)
         if since < elapsed:
-            mine.staleness.add(np.array([since]), np.array([elapsed]))
+            mine.staleness.add([since], [elapsed])
 
 
 def _figures(

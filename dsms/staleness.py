@@ -7,11 +7,9 @@ interval is added when a result leaves, from its arrival on, and no fate need be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
-from numpy.typing import NDArray
-
-Instants = NDArray[np.float64]
-
 
 FEW = 16  # intervals that are sooner added one by one than as columns
 
@@ -25,20 +23,21 @@ class Staleness:
         self.gaps: list[tuple[float, float]] = []  # fresh so far, but an older tuple may still be on its way
         self._end = 0.0
 
-    def add(self, since: Instants, until: Instants) -> None:
+    def add(self, since: Sequence[float], until: Sequence[float]) -> None:
         """Stale in these intervals."""
         if not self.ordered:
-            for start, stop in zip(since.tolist(), until.tolist(), strict=True):
+            for start, stop in zip(since, until, strict=True):
                 self._add_one(start, stop)
             return
         if len(since) <= FEW:
-            for start, stop in zip(since.tolist(), until.tolist(), strict=True):
+            for start, stop in zip(since, until, strict=True):
                 self.total += stop - max(start, self._end)
                 self._end = stop
             return
-        covered = np.maximum.accumulate(np.concatenate(([self._end], until[:-1])))
-        self.total += float((until - np.maximum(since, covered)).sum())
-        self._end = float(until[-1])
+        ends = np.array([self._end, *until])
+        covered = np.maximum.accumulate(ends[:-1])
+        self.total += float((ends[1:] - np.maximum(since, covered)).sum())
+        self._end = until[-1]
 
     def _add_one(self, since: float, until: float) -> None:
         end, gaps = self._end, self.gaps

@@ -110,7 +110,7 @@ def test_staleness_is_the_length_of_a_union(pairs: list[tuple[int, int]], chunk:
     intervals = sorted(((float(min(p)), float(max(p))) for p in pairs), key=lambda interval: interval[1])
     stale = Staleness()
     for i in range(0, len(intervals), chunk):
-        since, until = np.array(intervals[i : i + chunk]).T
+        since, until = zip(*intervals[i : i + chunk], strict=True)
         stale.add(since, until)
     assert stale.total == union_length(intervals)
 
@@ -121,7 +121,7 @@ def test_staleness_of_results_that_leave_in_the_order_they_came(pairs: list[tupl
     since, until = sorted(float(min(p)) for p in pairs), sorted(float(max(p)) for p in pairs)
     stale = Staleness(ordered=True)
     for i in range(0, len(since), chunk):
-        stale.add(np.array(since[i : i + chunk]), np.array(until[i : i + chunk]))
+        stale.add(since[i : i + chunk], until[i : i + chunk])
     assert stale.total == union_length(list(zip(since, until, strict=True)))
 
 

@@ -92,7 +92,7 @@ def test_pieces_add_up_to_the_union(stretches: list[list[tuple[float, float]]]) 
             rows.append((1, max(0.0, now - age * 3), now))
         columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 3
         spells = Spells(columns[0].astype(np.int64), columns[1], columns[2])
-        whole.add(spells.since, spells.until)
+        whole.add(spells.since.tolist(), spells.until.tolist())
         pieces = stale.pieces(spells)
         found += float((pieces.until - pieces.since).sum())
     assert found == pytest.approx(whole.total)

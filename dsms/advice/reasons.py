@@ -165,7 +165,7 @@ class Watched(Segment):
 def oldest(segment: Segment) -> int | None:
     """The sequence number of the tuple that a turn would begin with."""
     queue = segment.start()
-    first = queue.oldest if segment.only is not None else queue.headed
+    first = queue.oldest if queue.sole is not None else queue.headed
     return None if first == NOTHING else int(first)
 
 

@@ -22,7 +22,7 @@ class Stale:
     def __init__(self, plan: Plan, since: float = 0.0) -> None:
         self.names = [query.name for query in plan.queries]
         self.gaps: list[list[tuple[float, float]]] = [[] for _ in self.names]
-        self._ordered = np.array([ordered(query, plan) for query in plan.queries], dtype=np.bool_)
+        self._ordered = np.array(ordered(plan), dtype=np.bool_)
         self._ends: NDArray[np.float64] = np.full(len(self.names), since)
 
     def pieces(self, spells: Spells) -> Spells:

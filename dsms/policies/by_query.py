@@ -32,5 +32,6 @@ def rate(segment: Segment) -> float:
 
 def stale_chance(segment: Segment, pending: float) -> float:
     """1 − (1 − S)^N; of a single update S itself, so that who ties by rate ties here."""
-    chance = min(1.0, segment.selectivity)
-    return chance if pending == 1 else float(1 - (1 - chance) ** pending)
+    chance = segment.selectivity if segment.selectivity < 1 else 1.0
+    stale: float = chance if pending == 1 else 1 - (1 - chance) ** pending
+    return stale

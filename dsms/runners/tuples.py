@@ -21,6 +21,7 @@ from dsms.segment import Segment, Share
 
 Tuple = tuple[int, int, float, float]  # sequence number, key, when it arrived, when it came into this queue
 Numbers = NDArray[np.int64]
+ITSELF = (0,)  # this very object: a tuple's only child, where that is the tuple itself
 
 
 class Flow(NamedTuple):
@@ -58,12 +59,17 @@ class Line:
         self.size_out = operator.size  # None: as its input
         self.sink = queue.station.sink
         self.outlets = outlets
-        # What each tuple will put out, by its key; None: itself, always.
+        # What each tuple that will put out something will, by its key; None: itself, always.
         passes = operator.selectivity == 1 and len(queue.station.inputs) == 1
         self.fates: dict[int, tuple[int, ...]] | None = None if passes else {}
         self.carried = False  # whether the stream says something of its tuples:
         self.costs: dict[int, float] = {}  # what to multiply the declared cost by
         self.sizes: dict[int, float] = {}
+
+    def children(self, key: int) -> tuple[int, ...]:
+        """What a tuple will put out."""
+        drawn = ITSELF if self.fates is None else self.fates.get(key, ())
+        return (key,) if drawn is ITSELF else drawn
 
 
 class TupleRunner(Runner):
@@ -135,6 +141,10 @@ class TupleRunner(Runner):
         if lines[0].fates is None:
             return flow
         counts = operator.outputs(flow.identity)
+        if len(lines) == 1 and counts.max(initial=0) <= 1:
+            passed = flow.pick(np.flatnonzero(counts))
+            lines[0].fates.update(dict.fromkeys(passed.key.tolist(), ITSELF))
+            return passed
         parent, born = operator.offspring(flow.identity, counts, flow.port)
         keys = flow.key[parent]
         # Copies, and one tuple come in by two ports, need keys of their own.
@@ -158,7 +168,7 @@ class TupleRunner(Runner):
         line: Line = queue.goods
         tuples, fates = line.tuples, line.fates
         seq, key, arrived, since = tuples.popleft()
-        children = (key,) if fates is None else fates.pop(key, ())
+        children = ITSELF if fates is None else fates.pop(key, ())
         made, cost, sizes = len(children), line.cost + startup, None
         if line.carried:
             cost = line.cost * line.costs.pop(key, 1.0) + startup
@@ -172,7 +182,7 @@ class TupleRunner(Runner):
         if made:
             done = at + cost
             for outlet in line.outlets:
-                for child in children:
+                for child in (key,) if children is ITSELF else children:
                     outlet.goods.tuples.append((seq, child, arrived, done))
                 outlet.put(made, seq)
         return queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes
@@ -194,42 +204,43 @@ class TupleRunner(Runner):
         while ahead:
             queue, key = ahead.pop()
             line: Line = queue.goods
-            children = (key,) if line.fates is None else line.fates.pop(key, ())
-            line.costs.pop(key, None)
-            line.sizes.pop(key, None)
+            children = line.children(key)
+            for drawn in (line.fates or {}, line.costs, line.sizes):
+                drawn.pop(key, None)
             ahead += [(reader, child) for reader in queue.outlet.readers for child in children]
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
-        if share.tuples == 1 and segment.linear:
-            start = segment.start()
-            if start.count == segment.pending:  # nothing is left over inside
-                return self._through(segment, start, now)
-        return super().run(segment, share, now)
-
-    def _through(self, segment: Segment, start: Queue, at: float) -> list[Step]:
-        """One tuple through a row of stations: what passes one is worked on by the next without being queued."""
-        queues = segment.queues
-        place = queues.index(start) if start is not queues[0] else 0
-        tuples = start.goods.tuples
+        queue = segment.queues[0]
+        if share.tuples != 1 or queue.sole is not segment or not segment.linear:
+            return super().run(segment, share, now)
+        # One tuple through a row of stations: what passes one is worked on by the next without being queued.
+        tuples: deque[Tuple] = queue.goods.tuples
         _, key, arrived, since = tuples.popleft()
-        start.take(1, tuples[0][0] if tuples else NOTHING)
+        queue.take(1, tuples[0][0] if tuples else NOTHING)
         steps: list[Step] = []
-        ahead = [(place, key, since)]
-        while ahead:
-            place, key, since = ahead.pop()
-            queue = queues[place]
-            line: Line = queue.goods
-            children = (key,) if line.fates is None else line.fates.pop(key, ())
-            made, cost, sizes = len(children), line.cost, None
-            if line.carried:
-                cost *= line.costs.pop(key, 1.0)
-                size = line.sizes.pop(key, line.size)
-                sizes = size, made * (line.size_out or size)
-            at += cost
-            steps.append((queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes))
-            if made and line.outlets:
-                ahead += [(place + 1, child, at) for child in reversed(children)]
-        return steps
+        ahead: list[tuple[tuple[Queue, ...], int, float]] = []
+        queues = segment.queues
+        while True:
+            for queue in queues:
+                line: Line = queue.goods
+                fates, cost, sizes = line.fates, line.cost, None
+                children = ITSELF if fates is None else fates.pop(key, ())
+                made = len(children)
+                if line.carried:
+                    cost *= line.costs.pop(key, 1.0)
+                    size = line.sizes.pop(key, line.size)
+                    sizes = size, made * (line.size_out or size)
+                now += cost
+                steps.append((queue, 1, made, cost, since, (arrived,) * made if made and line.sink else NONE, sizes))
+                since = now
+                if children is not ITSELF:
+                    if made:
+                        behind = queues[queues.index(queue) + 1 :]
+                        ahead += [(behind, child, now) for child in reversed(children)]
+                    break
+            if not ahead:
+                return steps
+            queues, key, since = ahead.pop()
 
     def waiting_since(self) -> float:
         return min((q.goods.tuples[0][3] for q in self.ledger.queues if q.goods.tuples), default=NOTHING)
@@ -248,8 +259,7 @@ class TupleRunner(Runner):
         ahead = [(queue, key)]
         while ahead:
             queue, key = ahead.pop()
-            fates = queue.goods.fates
-            children = (key,) if fates is None else fates.get(key, ())
+            children = queue.goods.children(key)
             if children and queue.station.sink:
                 reached.add(queue.station.query.name)
             ahead += [(reader, child) for reader in queue.outlet.readers for child in children]
@@ -302,10 +312,6 @@ def _decide(line: Line, flow: Flow, mine: Numbers, counts: Numbers, keys: Number
     parents = np.flatnonzero(mine)
     ends = np.cumsum(counts)[parents]
     children = keys.tolist()
-    if (counts[parents] == 1).all():
-        singles = ((children[end - 1],) for end in ends.tolist())
-        line.fates.update(zip(flow.key[parents].tolist(), singles, strict=True))
-        return
     starts = (ends - counts[parents]).tolist()
     for key, start, end in zip(flow.key[parents].tolist(), starts, ends.tolist(), strict=True):
         line.fates[key] = tuple(children[start:end])

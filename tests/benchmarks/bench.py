@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from benchmarks.against import against
 from benchmarks.checkpoints import checkpoints
+from benchmarks.executions import executions
 from benchmarks.freshness import freshness
 from benchmarks.held import held
 from benchmarks.live import live
@@ -28,6 +29,7 @@ from rich.console import Console
 SECTIONS: dict[str, Callable[[], Iterable[Row]]] = {
     "turns": turns,
     "shape": shape,
+    "executions": executions,
     "rows": rows,
     "queries": queries,
     "held": held,
