@@ -9,7 +9,7 @@ from reproduced import judged, measured
 from dsms.errors import DsmsError
 from dsms.papers import Scale, Verdict
 from dsms.papers.chain import PAPER
-from dsms.papers.chain.data import instants
+from dsms.papers.packets import instants
 from dsms.papers.registry import chosen
 from dsms.policies.chain import Chain
 from dsms.policies.fifo import Fifo

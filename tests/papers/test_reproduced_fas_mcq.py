@@ -188,7 +188,7 @@ def test_recorded_arrivals_are_stretched_to_the_utilisation(files):
 
 def test_a_file_that_is_no_trace_is_refused_with_its_name(tmp_path):
     (tmp_path / "words").write_text("not a timestamp\n")
-    with pytest.raises(DsmsError, match=r"words.*timestamps"):
+    with pytest.raises(DsmsError, match=r"words.*timestamp first"):
         recorded.from_files([str(tmp_path / "words")], 10)
-    with pytest.raises(DsmsError, match=r"nowhere.*timestamps"):
+    with pytest.raises(DsmsError, match=r"nowhere.*timestamp first"):
         recorded.from_files([str(tmp_path / "nowhere")], 10)
