@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 PYTEST := $(BIN)/python -m pytest -n auto --dist loadfile  # a file's tests share what they set up
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-metrics compare test quick fuzz chaos soak lint types bench pictures dashboards grafana-check constraints clean
+.PHONY: help demo demo-metrics compare test quick fuzz chaos soak lint types reproduce bench pictures dashboards grafana-check constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-13s", $$1, $$2; $$1=$$2=""; print}'
@@ -22,8 +22,8 @@ compare: $(VENV)/core  ## run a bursty plan in virtual time under a dozen polici
 test: $(VENV)/all lint types  ## the whole suite, lint and types first
 	$(PYTEST) tests
 
-quick: $(VENV)/all  ## the fast part of the suite: no Ray, no Spark
-	$(PYTEST) tests -m "not ray and not spark"
+quick: $(VENV)/all  ## the fast part of the suite: no Ray, no Spark, no paper's experiments
+	$(PYTEST) tests -m "not ray and not spark and not papers"
 
 fuzz: $(VENV)/fuzz  ## the property tests on many more plans (EXAMPLES=200), and hostile input: a million frames (FRAMES=1000000), queries
 	DSMS_EXAMPLES=$(or $(EXAMPLES),200) $(PYTEST) tests/test_properties.py tests/test_swap.py tests/test_measures.py tests/test_charts.py tests/test_duckdb.py tests/test_cuts.py tests/test_hostile_queries.py -o timeout=0
@@ -42,6 +42,9 @@ types: $(VENV)/all  ## mypy --strict on all packages
 
 soak: $(VENV)/all  ## ten times the capacity for two minutes, then ten minutes at 80 % load with a swap each second
 	cd tests && ../$(BIN)/python -m soak.run
+
+reproduce: $(VENV)/all  ## every claim of the five papers beside what comes out here (under an hour; QUICK=1: minutes; SEEDS=1)
+	@$(BIN)/dsms reproduce $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS))
 
 bench: $(VENV)/bench  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour)
 	cd tests && ../$(BIN)/python -m benchmarks.bench

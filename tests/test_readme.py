@@ -21,7 +21,7 @@ COMMANDS = [
     for kind, text in BLOCKS
     if kind == "sh"
     for line in text.splitlines()
-    if re.search("dsms (run|sim|explain|recommend|whatif|reproduce)", line)
+    if re.search("dsms (run|sim|explain|recommend|whatif|reproduce (?!--quick))", line)  # tests/papers does all of that
 ]
 PLANS = re.findall(r"\(`(tests/plans/[\w-]+\.toml)`\):\n\n```toml\n(.*?)^```", README, flags=re.M | re.S)
 

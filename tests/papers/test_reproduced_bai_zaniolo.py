@@ -14,6 +14,8 @@ from dsms.papers.measured import Row
 from dsms.policies import partition_latency
 from dsms.policies.component import Component
 
+pytestmark = pytest.mark.papers
+
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 YES, DIRECTION, NO = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
 FOUND = {

@@ -15,6 +15,8 @@ from dsms.policies.chain import Chain
 from dsms.policies.fifo import Fifo
 from dsms.policies.greedy import Greedy
 
+pytestmark = pytest.mark.papers
+
 YES, DIRECTION, NOT = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 VERDICTS = {  # in short runs, seed 1

@@ -14,6 +14,8 @@ from dsms.papers.getta_vossough import PAPER
 from dsms.papers.getta_vossough.crossover import crossover
 from dsms.papers.getta_vossough.timed import finished
 
+pytestmark = pytest.mark.papers
+
 NOT = Verdict.NOT
 EXPECTED = {  # all others are reproduced
     ("orders", "item time"): NOT,

@@ -17,6 +17,8 @@ from dsms.papers.raindrop.tables import TABLES
 from dsms.papers.raindrop.window_join import LENGTH, WindowJoin
 from dsms.policies.mtiq import MostTuplesInQueue
 
+pytestmark = pytest.mark.papers
+
 YES, HALF, NO = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
 # Claims that do not come out; all others are reproduced. "predictive" is ours: nothing in the thesis depends on it.
 FALLEN = {
