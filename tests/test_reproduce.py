@@ -15,6 +15,7 @@ import pytest
 import dsms
 from dsms.errors import DsmsError, FailedError
 from dsms.papers import Claim, Experiment, Line, Measured, Paper, Plot, Scale, Verdict, at_least, at_most, near, report
+from dsms.papers.data import claim_data
 from dsms.papers.experiment import over
 from dsms.papers.measured import Row
 from dsms.papers.pools import Inline, Processes, Work, pool_named
@@ -102,6 +103,12 @@ def test_a_number_that_does_not_exist_reproduces_nothing():
     assert report.number(judgement.ours, ".3g") == "–"
 
 
+def test_a_number_that_does_not_exist_can_be_written_down_for_several_seeds():
+    nothing = Measured([Row({"seed": seed}, {"mean": None}) for seed in (1, 2)])
+    found = claim_data(Claim("x", "x", "1", lambda m: m.value("mean"), at_least(0)).judge(nothing))
+    assert (found["ours"], found["spread"]) == (None, None)
+
+
 def test_short_runs_may_have_a_band_of_their_own():
     one = Measured([Row({"seed": 1}, {"y": 3.0})])
     claim = Claim("x", "x", "1", lambda m: m.value("y"), near(1, 0.5), quick=near(1, 2.5))
@@ -170,6 +177,40 @@ def test_runs_by_other_code_do_not_count(tmp_path):
     lines = (tmp_path / "runs.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "runs.jsonl").write_text('{"code": "another"}\n' + "".join(lines[1:]))
     assert len(Store(tmp_path / "runs.jsonl")) == 0
+
+
+def test_broken_lines_cost_only_their_own_runs(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    reproduce([(PAPER, PAPER.experiments)], Scale(seeds=2), tmp_path)
+    first, *lines = file.read_bytes().splitlines(keepends=True)
+    broken = [lines[0][:20] + b"\n", b"\xff\x00\n", b"[]\n", b'{"run": "x"}\n', *lines[1:]]
+    file.write_bytes(first + b"".join(broken))
+    told = []
+    reproduce([(PAPER, PAPER.experiments)], Scale(seeds=2), tmp_path, progress=lambda *each: told.append(each[1:]))
+    assert told == [(3, 4), (4, 4)]
+
+
+def test_what_was_not_asked_for_is_kept_when_the_rest_is_done_again(tmp_path):
+    reproduce([(PAPER, PAPER.experiments)], Scale(seeds=2), tmp_path)
+    told = []
+    reproduce([(PAPER, PAPER.experiments)], Scale(), tmp_path, None, True, lambda *each: told.append(each[1:]))
+    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert len(Store(tmp_path / "runs.jsonl")) == 4
+
+
+def test_a_folder_is_one_call_s_at_a_time(tmp_path):
+    store = Store(tmp_path / "runs.jsonl")
+    with pytest.raises(DsmsError, match="another call is at work in"):
+        Store(tmp_path / "runs.jsonl")
+    store.close()
+    Store(tmp_path / "runs.jsonl").close()
+
+
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path):
+    (tmp_path / "runs.jsonl").write_text('{"mine": 1}\n')
+    with pytest.raises(DsmsError, match="is no file of runs"):
+        Store(tmp_path / "runs.jsonl")
+    assert (tmp_path / "runs.jsonl").read_text() == '{"mine": 1}\n'
 
 
 def test_experiments_that_share_a_run_do_it_once(tmp_path):
@@ -291,3 +332,18 @@ def test_a_trace_that_is_not_there_is_refused_before_anything_runs(tmp_path):
     done = call("chain", "--trace", "nowhere.tcp", "--out", str(tmp_path / "out"))
     assert done.returncode == 2
     assert "--trace 'nowhere.tcp': no such file" in done.stderr
+
+
+def test_a_trace_of_something_else_is_refused_before_anything_runs(tmp_path):
+    (tmp_path / "words").write_text("once upon a time\n")
+    done = call("chain/example", "--trace", str(tmp_path / "words"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "cannot be read as a packet trace" in done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_no_folder_to_write_to(tmp_path):
+    (tmp_path / "out").write_text("")
+    done = call("chain/example", "--out", str(tmp_path / "out"))
+    assert done.returncode == 2
+    assert "is no folder that can be written to" in done.stderr

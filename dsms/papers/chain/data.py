@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import math
-import warnings
-from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dsms.arrivals.process import Floats
-from dsms.errors import DsmsError
 from dsms.papers.experiment import Point, Scale
+from dsms.papers.trace_file import digest, packets
 
 SYNTHETIC, BURSTY, STAND_IN, TRACE = "synthetic", "bursty", "stand-in", "trace"
 REAL = {TRACE: "trace", STAND_IN: "on/off sources, standing in for a trace"}  # where the paper has real data
@@ -32,8 +29,10 @@ SAID = (
 
 def kinds(scale: Scale) -> list[dict[str, Any]]:
     """The parameters of both data sets."""
-    real = {"data": TRACE, "paths": list(scale.traces)} if scale.traces else {"data": STAND_IN}
-    return [{"data": SYNTHETIC}, real]
+    if not scale.traces:
+        return [{"data": SYNTHETIC}, {"data": STAND_IN}]
+    paths = list(scale.traces)
+    return [{"data": SYNTHETIC}, {"data": TRACE, "paths": paths, "contents": [digest(path) for path in paths]}]
 
 
 def arrivals(point: Point, place: int, streams: int, work: float, load: float, horizon: float) -> dict[str, Any]:
@@ -56,24 +55,17 @@ def _units(path: str, begin: float, every: float, horizon: float) -> Floats:
 
     Streams that read the same file begin at different places of it.
     """
-    packets = instants(path)
-    span = float(packets[-1]) * len(packets) / max(1, len(packets) - 1) or 1.0
-    turned = np.sort((packets - begin * span) % span)
-    number = max(1, min(len(packets), math.floor(horizon / every)))
-    last = np.arange(1, number + 1) * len(packets) // number - 1  # of each tuple's packets
+    found = instants(path)
+    span = float(found[-1]) * len(found) / (len(found) - 1)
+    turned = np.sort((found - begin * span) % span)
+    number = max(1, min(len(found), math.floor(horizon / every)))
+    last = np.arange(1, number + 1) * len(found) // number - 1  # of each tuple's packets
     units: Floats = turned[last] * (number * every / span)
     return units
 
 
-@lru_cache(maxsize=4)
 def instants(path: str) -> Floats:
-    """The first column of a file of the Internet Traffic Archive, from 0 on; lines out of order are put in order."""
-    try:
-        with warnings.catch_warnings(action="ignore"):  # a file without lines is refused below
-            found = np.sort(np.loadtxt(Path(path), usecols=0, ndmin=1, comments="#"))
-    except (OSError, ValueError, IndexError) as error:
-        raise DsmsError(f"{path!r} cannot be read as a packet trace, a timestamp first in each line: {error}") from None
-    if not len(found) or not np.isfinite(found).all():
-        raise DsmsError(f"{path!r} has {'lines without a timestamp' if len(found) else 'no packets'}")
+    """The packets of a trace, from 0 on."""
+    found = packets(path)
     since: Floats = found - found[0]
     return since

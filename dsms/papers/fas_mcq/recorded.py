@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from dsms.arrivals import arrivals_from
-from dsms.errors import DsmsError
 from dsms.papers.fas_mcq.testbed import Floats, Queries
+from dsms.papers.trace_file import packets
 
 STAND_IN = {"sources": 10, "alpha": 1.5, "on": 10.0, "off": 30.0}  # times in mean gaps of the whole stream
 
 
 def from_files(paths: Sequence[str], tuples: int) -> list[Floats]:
     """The instants in a stretch from the beginning of the traces that has so many tuples for each of them."""
-    read = [_first_column(path, len(paths) * tuples) for path in paths]
+    read = [packets(path, len(paths) * tuples) for path in paths]
     since = min(float(at[0]) for at in read)
     together = np.sort(np.concatenate(read))[: len(paths) * tuples]
     return [at[at <= together[-1]] - since for at in read]
@@ -35,14 +35,3 @@ def arrivals(recorded: Sequence[Floats], queries: Queries, utilisation: float) -
     work = sum(len(at) * queries.work(place) for place, at in enumerate(recorded))
     stretch = work / span / utilisation
     return [{"kind": "list", "at": (at * stretch).tolist()} for at in recorded]
-
-
-def _first_column(path: str, rows: int) -> Floats:
-    """Timestamps of a file of the Internet Traffic Archive, in order."""
-    try:
-        at = np.loadtxt(path, usecols=0, max_rows=rows, ndmin=1)
-    except (OSError, ValueError) as error:
-        raise DsmsError(f"trace {path!r}: its first column cannot be read as timestamps: {error}") from None
-    if not len(at):
-        raise DsmsError(f"trace {path!r} is empty: a line for each packet is wanted, its timestamp first")
-    return np.sort(at)
