@@ -53,7 +53,8 @@ def test_the_command_shows_the_table_and_can_be_called_again(tmp_path):
     assert (tmp_path / "out" / "report.html").exists()
     again = call("chain/example", "--quick", "--out", str(tmp_path / "out"), "--json")
     claims = json.loads(again.stdout)["claims"]
-    assert {claim["experiment"] for claim in claims} == {"example"}
+    assert {claim["experiment"] for claim in claims} == {"chain/example"}
+    assert claims[0]["paper"] == "1, 1.2, 1.4, 1.6, 1.8"
 
 
 def test_a_trace_that_is_not_there_is_refused_before_anything_runs(tmp_path):

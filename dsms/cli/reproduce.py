@@ -86,7 +86,7 @@ def run(given: argparse.Namespace) -> int:
     report.write(outcomes, scale, _command(given), date.today().isoformat(), given.out)
     if given.json:
         claims = [
-            {"paper": outcome.paper.name, "experiment": outcome.experiment.name, **claim_data(judgement)}
+            {"experiment": f"{outcome.paper.name}/{outcome.experiment.name}", **claim_data(judgement)}
             for outcome in outcomes
             for judgement in outcome.judgements
         ]
