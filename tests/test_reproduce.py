@@ -1,12 +1,10 @@
-"""Experiments run, kept, judged and told: on a small paper of our own, and from the command line."""
+"""Experiments run, kept, judged and told: on a small paper of our own."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
-import subprocess
-import sys
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -14,11 +12,26 @@ import pytest
 
 import dsms
 from dsms.errors import DsmsError, FailedError
-from dsms.papers import Claim, Experiment, Line, Measured, Paper, Plot, Scale, Verdict, at_least, at_most, near, report
+from dsms.papers import (
+    Claim,
+    Experiment,
+    Line,
+    Measured,
+    Paper,
+    Plot,
+    Scale,
+    Verdict,
+    above,
+    at_least,
+    at_most,
+    below,
+    near,
+    report,
+)
+from dsms.papers.data import claim_data
 from dsms.papers.experiment import over
 from dsms.papers.measured import Row
 from dsms.papers.pools import Inline, Processes, Work, pool_named
-from dsms.papers.registry import PAPERS, chosen, paper
 from dsms.papers.reproduce import reproduce
 from dsms.papers.store import Store
 from dsms.policies.greedy import Greedy
@@ -94,12 +107,25 @@ def test_another_formula_has_another_verdict(tmp_path, monkeypatch):
     assert verdicts(found) == {"less": Verdict.DIRECTION, "half": Verdict.DIRECTION, "more": Verdict.REPRODUCED}
 
 
+def test_what_is_merely_equal_is_neither_above_nor_below():
+    same = Measured([Row({"seed": 1}, {"y": 1.0})])
+    for band in (above(1.0), below(1.0)):
+        assert Claim("x", "x", "", lambda m: m.value("y"), band).judge(same).verdict is Verdict.NOT
+    assert Claim("x", "x", "", lambda m: m.value("y"), above(0.999)).judge(same).verdict is Verdict.REPRODUCED
+
+
 def test_a_number_that_does_not_exist_reproduces_nothing():
     nothing = Measured([Row({"seed": 1}, {"mean": None})])
     claim = Claim("x", "x", "1", lambda m: m.value("mean"), at_least(0), direction=at_least(-9))
     judgement = claim.judge(nothing)
     assert judgement.verdict is Verdict.NOT
     assert report.number(judgement.ours, ".3g") == "–"
+
+
+def test_a_number_that_does_not_exist_can_be_written_down_for_several_seeds():
+    nothing = Measured([Row({"seed": seed}, {"mean": None}) for seed in (1, 2)])
+    found = claim_data(Claim("x", "x", "1", lambda m: m.value("mean"), at_least(0)).judge(nothing))
+    assert (found["ours"], found["spread"]) == (None, None)
 
 
 def test_short_runs_may_have_a_band_of_their_own():
@@ -172,6 +198,40 @@ def test_runs_by_other_code_do_not_count(tmp_path):
     assert len(Store(tmp_path / "runs.jsonl")) == 0
 
 
+def test_broken_lines_cost_only_their_own_runs(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    reproduce([(PAPER, PAPER.experiments)], Scale(seeds=2), tmp_path)
+    first, *lines = file.read_bytes().splitlines(keepends=True)
+    broken = [lines[0][:20] + b"\n", b"\xff\x00\n", b"[]\n", b'{"run": "x"}\n', *lines[1:]]
+    file.write_bytes(first + b"".join(broken))
+    told = []
+    reproduce([(PAPER, PAPER.experiments)], Scale(seeds=2), tmp_path, progress=lambda *each: told.append(each[1:]))
+    assert told == [(3, 4), (4, 4)]
+
+
+def test_what_was_not_asked_for_is_kept_when_the_rest_is_done_again(tmp_path):
+    reproduce([(PAPER, PAPER.experiments)], Scale(seeds=2), tmp_path)
+    told = []
+    reproduce([(PAPER, PAPER.experiments)], Scale(), tmp_path, None, True, lambda *each: told.append(each[1:]))
+    assert told == [(0, 2), (1, 2), (2, 2)]
+    assert len(Store(tmp_path / "runs.jsonl")) == 4
+
+
+def test_a_folder_is_one_call_s_at_a_time(tmp_path):
+    store = Store(tmp_path / "runs.jsonl")
+    with pytest.raises(DsmsError, match="another call is at work in"):
+        Store(tmp_path / "runs.jsonl")
+    store.close()
+    Store(tmp_path / "runs.jsonl").close()
+
+
+def test_a_file_of_something_else_is_left_as_it_is(tmp_path):
+    (tmp_path / "runs.jsonl").write_text('{"mine": 1}\n')
+    with pytest.raises(DsmsError, match="is no file of runs"):
+        Store(tmp_path / "runs.jsonl")
+    assert (tmp_path / "runs.jsonl").read_text() == '{"mine": 1}\n'
+
+
 def test_experiments_that_share_a_run_do_it_once(tmp_path):
     twice = Paper("small", "twice", (SMALL, SMALL))
     reproduce([(twice, twice.experiments)], Scale(), tmp_path)
@@ -238,56 +298,3 @@ def test_the_report_has_every_claim_every_figure_and_the_data(outcome, tmp_path)
     assert len(rows) == 5
     series = (tmp_path / "small" / "example.series.csv").read_text().splitlines()
     assert series[:2] == ["policy,seed,figure,place,value", "fifo,1,held,0,1.0"]
-
-
-# --- the command line
-
-
-def test_every_paper_can_be_asked_for_by_figure():
-    for name in PAPERS:
-        found = paper(name)
-        assert found.name == name
-        names = [each for experiment in found.experiments for each in dict.fromkeys(experiment.names)]
-        assert len(names) == len(set(names))
-        for each in names:
-            [(_, [experiment])] = chosen(f"{name}/{each}")
-            assert each in experiment.names
-        claims = [f"{e.name}/{c.name}" for e in found.experiments for c in e.claims]
-        assert len(claims) == len(set(claims))
-
-
-def test_a_figure_of_several_pictures_is_asked_for_by_its_number():
-    [(_, [experiment])] = chosen("raindrop/figure-6.2")
-    assert {"figure-6.2-memory", "figure-6.2-delay"} < set(experiment.names)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [("chian", "no paper 'chian' .did you mean 'chain'"), ("chain/figure-99", "'chain' has no figure or experiment")],
-)
-def test_what_there_is_not_is_refused_with_what_there_is(text, message):
-    with pytest.raises(DsmsError, match=message):
-        chosen(text)
-
-
-def call(*words, **options):
-    return subprocess.run(
-        [sys.executable, "-m", "dsms", "reproduce", *words], capture_output=True, text=True, **options
-    )
-
-
-def test_the_command_shows_the_table_and_can_be_called_again(tmp_path):
-    done = call("chain/example", "--quick", "--out", str(tmp_path / "out"))
-    assert done.returncode == 0, done.stderr
-    assert "chain/example" in done.stdout
-    assert "reproduced" in done.stdout
-    assert (tmp_path / "out" / "report.html").exists()
-    again = call("chain/example", "--quick", "--out", str(tmp_path / "out"), "--json")
-    claims = json.loads(again.stdout)["claims"]
-    assert {claim["experiment"] for claim in claims} == {"example"}
-
-
-def test_a_trace_that_is_not_there_is_refused_before_anything_runs(tmp_path):
-    done = call("chain", "--trace", "nowhere.tcp", "--out", str(tmp_path / "out"))
-    assert done.returncode == 2
-    assert "--trace 'nowhere.tcp': no such file" in done.stderr

@@ -28,6 +28,7 @@ from dsms.papers.data import claim_data
 from dsms.papers.pools import pool_named
 from dsms.papers.registry import PAPERS, chosen
 from dsms.papers.reproduce import Outcome, reproduce
+from dsms.papers.trace_file import packets
 
 STYLES = {Verdict.REPRODUCED: "green", Verdict.DIRECTION: "yellow", Verdict.NOT: "red"}
 OUT = Path("reproduction")
@@ -73,15 +74,19 @@ def run(given: argparse.Namespace) -> int:
     for file in given.trace:
         if not Path(file).is_file():
             raise DsmsError(f"--trace {file!r}: no such file")
-    given.out.mkdir(parents=True, exist_ok=True)
-    check(given.out / "report.svg")  # before an hour has gone into it
+        packets(file)  # before an hour has gone into it, as below
+    try:
+        given.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DsmsError(f"--out {str(given.out)!r} is no folder that can be written to: {error.strerror}") from None
+    check(given.out / "report.svg")
     scale = Scale(given.quick, given.seeds, tuple(str(Path(file).absolute()) for file in given.trace))
     with stoppable(), runs_bar() as tell:
         outcomes = reproduce(wanted, scale, given.out, pool_named(given.on, given.jobs), given.fresh, tell)
     report.write(outcomes, scale, _command(given), date.today().isoformat(), given.out)
     if given.json:
         claims = [
-            {"paper": outcome.paper.name, "experiment": outcome.experiment.name, **claim_data(judgement)}
+            {"experiment": f"{outcome.paper.name}/{outcome.experiment.name}", **claim_data(judgement)}
             for outcome in outcomes
             for judgement in outcome.judgements
         ]

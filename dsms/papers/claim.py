@@ -34,6 +34,15 @@ def at_most(value: float) -> Band:
     return -math.inf, value
 
 
+def above(value: float) -> Band:
+    """More, be it ever so little: what is merely equal is not in it."""
+    return math.nextafter(value, math.inf), math.inf
+
+
+def below(value: float) -> Band:
+    return -math.inf, math.nextafter(value, -math.inf)
+
+
 @dataclass(frozen=True)
 class Reading:
     """One number, over seeds."""

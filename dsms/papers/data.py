@@ -65,7 +65,12 @@ def claim_data(judgement: Judgement) -> dict[str, Any]:
 
 
 def _numbers(reading: Reading) -> dict[str, float | None]:
-    return {"ours": None if math.isnan(reading.mean) else reading.mean, "spread": reading.spread}
+    return {"ours": _finite(reading.mean), "spread": _finite(reading.spread)}
+
+
+def _finite(number: float | None) -> float | None:
+    """JSON has no word for others."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 def _columns(measured: Measured) -> tuple[list[str], list[str]]:

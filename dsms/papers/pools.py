@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from importlib.metadata import entry_points
+from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple, Protocol
 
 from dsms.errors import DsmsError, FailedError, existing
@@ -48,7 +51,7 @@ class Processes:
     def results(self, work: Sequence[Work]) -> Iterator[tuple[Work, dict[str, Any]]]:
         context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks as they stand
         before = set(multiprocessing.active_children())
-        executor = ProcessPoolExecutor(min(self._many, len(work)) or 1, mp_context=context)
+        executor = ProcessPoolExecutor(min(self._many, len(work)) or 1, mp_context=context, initializer=_enlist)
         try:
             futures = {executor.submit(each.measure, each.point): each for each in work}
             for future in as_completed(futures):
@@ -60,6 +63,18 @@ class Processes:
             for child in set(multiprocessing.active_children()) - before:  # of no use to anybody any more
                 child.terminate()
                 child.join()
+
+
+def _enlist() -> None:
+    """A process that works runs out leaves Ctrl-C to the one that started it, and ends with that, however it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if (starter := multiprocessing.parent_process()) is not None:
+        threading.Thread(target=_end_with, args=(starter,), daemon=True).start()
+
+
+def _end_with(starter: BaseProcess) -> None:
+    starter.join()
+    os._exit(1)
 
 
 def pool_named(text: str, jobs: int | None) -> Pool:

@@ -42,16 +42,20 @@ def reproduce(
     if wanted is None or isinstance(wanted, str):
         wanted = chosen(wanted)
     sweeps = [(paper, each, each.points(scale)) for paper, experiments in wanted for each in experiments]
-    store = Store(None if out is None else out / "runs.jsonl", fresh)
+    store = Store(None if out is None else out / "runs.jsonl")
     try:
-        _run(sweeps, store, pool or Inline(), progress)
+        _run(sweeps, store, pool or Inline(), fresh, progress)
         return [_judged(paper, experiment, points, store, scale) for paper, experiment, points in sweeps]
     finally:
         store.close()
 
 
 def _run(
-    sweeps: Sequence[tuple[Paper, Experiment, Sequence[Point]]], store: Store, pool: Pool, progress: Progress | None
+    sweeps: Sequence[tuple[Paper, Experiment, Sequence[Point]]],
+    store: Store,
+    pool: Pool,
+    fresh: bool,
+    progress: Progress | None,
 ) -> None:
     work: dict[str, Work] = {}
     whose: dict[str, str] = {}
@@ -60,7 +64,7 @@ def _run(
             run = key(experiment.measure, point)
             work[run] = Work(experiment.measure, point)
             whose.setdefault(run, f"{paper.name}/{experiment.name}")
-    left = [each for each in work.values() if store.find(*each) is None]
+    left = [each for each in work.values() if fresh or store.find(*each) is None]
     done = len(work) - len(left)
     if progress is not None:
         progress("", done, len(work))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 from collections.abc import Callable, Mapping
@@ -13,34 +14,54 @@ import dsms
 from dsms.errors import DsmsError
 from dsms.papers.experiment import Point
 
+FIRST = '{"code": '  # how a file of runs begins
 Measure = Callable[[Point], dict[str, Any]]
 
 
 class Store:
     """A line for each run, first of all one that says by which code; runs of other code do not count.
 
-    Without a file it is all forgotten afterwards.
+    Without a file it is all forgotten afterwards. A file is one process's at a time.
     """
 
-    def __init__(self, file: Path | None = None, fresh: bool = False) -> None:
+    def __init__(self, file: Path | None = None) -> None:
         self._done: dict[str, dict[str, Any]] = {}
         self._file: TextIO | None = None
         if file is None:
             return
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            lines = [] if fresh or not file.exists() else file.read_text(encoding="utf-8").splitlines(keepends=True)
-            whole = [line for line in lines if line.endswith("\n")]  # the last may have been cut off
-            if whole[:1] != [_first_line()]:
-                whole = [_first_line()]
-            for line in whole[1:]:
-                entry = json.loads(line)
-                self._done[entry["run"]] = entry["figures"]
-            self._file = file.open("w", encoding="utf-8")
-            self._file.writelines(whole)
-            self._file.flush()
+            self._file = file.open("a+", encoding="utf-8", errors="replace")
+            self._open(file, self._file)
+        except BlockingIOError:
+            self.close()
+            raise DsmsError(
+                f"another call is at work in {str(file.parent)!r}: wait for it, or take another folder"
+            ) from None
         except OSError as error:
+            self.close()
             raise DsmsError(f"{str(file)!r} cannot be written: {error.strerror}") from None
+        except DsmsError:
+            self.close()
+            raise
+
+    def _open(self, file: Path, opened: TextIO) -> None:
+        """Read what there is; only what other code has written, or half a line at the end, goes."""
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        opened.seek(0)
+        lines = opened.readlines()
+        if lines and not lines[0].startswith(FIRST):
+            raise DsmsError(f"{str(file)!r} is no file of runs: move it away, or take another folder")
+        if lines[:1] != [_first_line()]:
+            lines = [_first_line()]
+            opened.truncate(0)
+            opened.writelines(lines)
+        elif not lines[-1].endswith("\n"):  # cut off
+            opened.write("\n")
+        opened.flush()
+        for entry in map(_entry, lines[1:]):
+            if isinstance(entry.get("run"), str) and isinstance(entry.get("figures"), dict):
+                self._done[entry["run"]] = entry["figures"]
 
     def __len__(self) -> int:
         return len(self._done)
@@ -67,8 +88,17 @@ def key(measure: Measure, point: Point) -> str:
     return f"{measure.__module__}.{measure.__qualname__} {json.dumps(point, sort_keys=True)}"
 
 
+def _entry(line: str) -> dict[str, Any]:
+    """What stands in a line; nothing, if it is broken: then that run is done anew."""
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def _first_line() -> str:
-    return json.dumps({"code": code()}) + "\n"
+    return f'{FIRST}"{code()}"}}\n'
 
 
 @cache

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,8 +21,6 @@ from dsms.papers.fas_mcq.utilisation import UTILISATION
 from dsms.papers.fas_mcq.weights import WEIGHTS
 from dsms.papers.measured import Row
 from dsms.policies.freshness import Freshness
-
-pytestmark = pytest.mark.papers
 
 QUICK = Scale(quick=True)
 VERDICTS = {
@@ -165,11 +164,19 @@ def files(tmp_path) -> list[str]:
 
 def test_traces_given_are_used_and_not_called_a_stand_in(files, found):
     points = TRACES.points(Scale(quick=True, traces=tuple(files)))
-    assert {each["recorded"] for each in points} == {os.pathsep.join(files), ""}
+    (given,) = {each["recorded"] for each in points} - {""}
+    assert [path for path, _ in json.loads(given)] == files
     mine = Measured([Row(each, measure({**each, "tuples": 40})) for each in points if each["recorded"]])
     (plot,) = TRACES.plots
     assert [line.label for line in plot.lines(mine)] == ["FAS-MCQ", "RB-MCQ", "RR", "FCFS"]
     assert all(line.label.endswith(" (stand-in)") for line in plot.lines(found["traces"]))
+
+
+def test_another_trace_under_the_same_name_is_run_anew(files):
+    before = TRACES.points(Scale(quick=True, traces=tuple(files)))
+    Path(files[0]).write_text("1.0\n2.0\n")
+    after = TRACES.points(Scale(quick=True, traces=tuple(files)))
+    assert all(old != new for old, new in zip(before, after, strict=True) if old["recorded"])
 
 
 def test_the_beginning_of_all_traces_is_one_stretch_of_time(files):
@@ -190,7 +197,7 @@ def test_recorded_arrivals_are_stretched_to_the_utilisation(files):
 
 def test_a_file_that_is_no_trace_is_refused_with_its_name(tmp_path):
     (tmp_path / "words").write_text("not a timestamp\n")
-    with pytest.raises(DsmsError, match=r"words.*timestamp first"):
+    with pytest.raises(DsmsError, match=r"words.*a timestamp first"):
         recorded.from_files([str(tmp_path / "words")], 10)
-    with pytest.raises(DsmsError, match=r"nowhere.*timestamp first"):
+    with pytest.raises(DsmsError, match=r"nowhere.*a timestamp first"):
         recorded.from_files([str(tmp_path / "nowhere")], 10)

@@ -9,7 +9,7 @@ import numpy as np
 
 from dsms.arrivals.process import Floats
 from dsms.papers.experiment import Point, Scale
-from dsms.papers.packets import instants
+from dsms.papers.trace_file import digest, packets
 
 SYNTHETIC, BURSTY, STAND_IN, TRACE = "synthetic", "bursty", "stand-in", "trace"
 REAL = {TRACE: "trace", STAND_IN: "on/off sources, standing in for a trace"}  # where the paper has real data
@@ -29,8 +29,10 @@ SAID = (
 
 def kinds(scale: Scale) -> list[dict[str, Any]]:
     """The parameters of both data sets."""
-    real = {"data": TRACE, "paths": list(scale.traces)} if scale.traces else {"data": STAND_IN}
-    return [{"data": SYNTHETIC}, real]
+    if not scale.traces:
+        return [{"data": SYNTHETIC}, {"data": STAND_IN}]
+    paths = list(scale.traces)
+    return [{"data": SYNTHETIC}, {"data": TRACE, "paths": paths, "contents": [digest(path) for path in paths]}]
 
 
 def arrivals(point: Point, place: int, streams: int, work: float, load: float, horizon: float) -> dict[str, Any]:
@@ -53,11 +55,17 @@ def _units(path: str, begin: float, every: float, horizon: float) -> Floats:
 
     Streams that read the same file begin at different places of it.
     """
-    packets = instants(path)
-    packets = packets - packets[0]
-    span = float(packets[-1]) * len(packets) / max(1, len(packets) - 1) or 1.0
-    turned = np.sort((packets - begin * span) % span)
-    number = max(1, min(len(packets), math.floor(horizon / every)))
-    last = np.arange(1, number + 1) * len(packets) // number - 1  # of each tuple's packets
+    found = instants(path)
+    span = float(found[-1]) * len(found) / (len(found) - 1)
+    turned = np.sort((found - begin * span) % span)
+    number = max(1, min(len(found), math.floor(horizon / every)))
+    last = np.arange(1, number + 1) * len(found) // number - 1  # of each tuple's packets
     units: Floats = turned[last] * (number * every / span)
     return units
+
+
+def instants(path: str) -> Floats:
+    """The packets of a trace, from 0 on."""
+    found = packets(path)
+    since: Floats = found - found[0]
+    return since

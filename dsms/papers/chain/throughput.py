@@ -8,7 +8,7 @@ import dsms
 from dsms.papers.chain.data import SYNTHETIC
 from dsms.papers.chain.queries import CHARTS, horizon, path, table
 from dsms.papers.chain.runs import LABELS, POLICIES, SAMPLES, VISITS, Leaving, policy_text, sweep
-from dsms.papers.claim import Claim, Figure, at_least, at_most
+from dsms.papers.claim import Claim, Figure, above, at_least, at_most
 from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
 from dsms.papers.measured import Measured
 
@@ -102,7 +102,7 @@ THROUGHPUT = Experiment(
             "more; no number",
             _by_the_end_of_the_burst("chain"),
             at_least(1.05),
-            at_least(1.0),
+            above(1.0),
             reading="FIFO's results when the burst ends, by Chain's; more is 5 % or more.",
         ),
         Claim(

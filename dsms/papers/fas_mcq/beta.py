@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from dsms.papers.claim import Claim, Figure, at_least, near
+from dsms.papers.claim import Claim, Figure, above, near
 from dsms.papers.experiment import Experiment, Line, Plot, Scale, spread_line
 from dsms.papers.fas_mcq.measuring import (
     FAS,
@@ -110,7 +110,7 @@ BETA = Experiment(
             "The greater beta, the less stale: at utilisation 0.95, from each to the next by this factor at least.",
             "falls with beta",
             least_step("staleness", rising=False),
-            at_least(1.0),
+            above(1.0),
             pooled=True,
         ),
         Claim(
@@ -118,7 +118,7 @@ BETA = Experiment(
             "The greater beta, the later the response: at utilisation 0.95, from each to the next by this factor.",
             "rises with beta",
             least_step("response", rising=True),
-            at_least(1.0),
+            above(1.0),
             pooled=True,
         ),
         Claim(
@@ -127,7 +127,7 @@ BETA = Experiment(
             "20 %",
             lambda measured: saved(high(measured)),
             near(0.20, 0.04),
-            at_least(0.0),
+            above(0.0),
             because=WEAKER,
             others=readings_of(saved, utilisation=HIGH),
             form=".0%",
@@ -138,7 +138,7 @@ BETA = Experiment(
             "+14 %",
             lambda measured: later(high(measured)),
             near(0.14, 0.04),
-            at_least(0.0),
+            above(0.0),
             because=WEAKER,
             others=readings_of(later, utilisation=HIGH),
             form="+.0%",

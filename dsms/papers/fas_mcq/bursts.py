@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dsms.papers.claim import Claim, near
+from dsms.papers.claim import Claim, below, near
 from dsms.papers.experiment import Experiment, Line, Plot, Scale, spread_line
 from dsms.papers.fas_mcq.measuring import (
     FAS,
@@ -87,7 +87,7 @@ BURSTS = Experiment(
             "0.60",
             lambda measured: at(full(measured), HALF),
             near(0.60, 0.05),
-            (0.0, 1.0),
+            below(1.0),
             because=BECAUSE,
             others=readings_of(lambda measured: at(measured, HALF), OTHERS, utilisation=HIGH),
         ),
@@ -97,7 +97,7 @@ BURSTS = Experiment(
             "0.78",
             lambda measured: at(full(measured), STREAMS),
             near(0.78, 0.05),
-            (0.0, 1.0),
+            below(1.0),
             because=BECAUSE,
             others=readings_of(lambda measured: at(measured, STREAMS), OTHERS, utilisation=HIGH),
         ),

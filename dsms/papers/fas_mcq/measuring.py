@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -38,7 +38,7 @@ def point(
 ) -> dict[str, Any]:
     """A run's parameters: always the same keys, so that figures share the runs they have in common.
 
-    `recorded` are the paths of traces whose instants are used, or "onoff" for what stands in for them.
+    `recorded` are the traces whose instants are used (JSON: paths and digests), or "onoff" for what stands in for them.
     """
     return {
         "seed": seed,
@@ -90,7 +90,7 @@ def measure(point: Point) -> dict[str, Any]:
 def _instants(point: Point) -> list[testbed.Floats]:
     if point["recorded"] == STAND_IN:
         return recorded.stand_in(2, point["tuples"], point["seed"])
-    return recorded.from_files(point["recorded"].split(os.pathsep), point["tuples"])
+    return recorded.from_files([path for path, _ in json.loads(point["recorded"])], point["tuples"])
 
 
 # --- what claims ask

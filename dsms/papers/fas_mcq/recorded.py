@@ -9,14 +9,14 @@ import numpy as np
 
 from dsms.arrivals import arrivals_from
 from dsms.papers.fas_mcq.testbed import Floats, Queries
-from dsms.papers.packets import instants
+from dsms.papers.trace_file import packets
 
 STAND_IN = {"sources": 10, "alpha": 1.5, "on": 10.0, "off": 30.0}  # times in mean gaps of the whole stream
 
 
 def from_files(paths: Sequence[str], tuples: int) -> list[Floats]:
     """The instants in a stretch from the beginning of the traces that has so many tuples for each of them."""
-    read = [instants(path, len(paths) * tuples) for path in paths]
+    read = [packets(path, len(paths) * tuples) for path in paths]
     since = min(float(at[0]) for at in read)
     together = np.sort(np.concatenate(read))[: len(paths) * tuples]
     return [at[at <= together[-1]] - since for at in read]

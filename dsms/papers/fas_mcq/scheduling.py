@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dsms.papers.claim import Claim, Figure, at_least, at_most
+from dsms.papers.claim import Claim, Figure, above, at_most, below
 from dsms.papers.experiment import Experiment, Line, Plot, Scale, over, spread_line
 from dsms.papers.fas_mcq.beta import BETAS
 from dsms.papers.fas_mcq.measuring import FAS, HIGH, RB, measure, point, short
@@ -92,8 +92,8 @@ SCHEDULING = Experiment(
             "FAS-MCQ(0) responds just later than RB-MCQ, by what its decisions cost (at utilisation 0.5, as a factor).",
             "just above 1",
             against_rb("response", ZERO, "cost", MIDDLE),
-            (1.0, 1.1),
-            at_least(1.0),
+            (above(1.0)[0], 1.1),
+            above(1.0),
             because=BECAUSE,
             others={COSTS[each]: against_rb("response", ZERO, each, MIDDLE) for each in ("tenth", PLAIN)},
         ),
@@ -103,7 +103,7 @@ SCHEDULING = Experiment(
             "0.60",
             against_rb("staleness", FAS, "cost", HIGH),
             at_most(0.65),
-            at_most(1.0),
+            below(1.0),
             because=BECAUSE,
             others={COSTS[each]: against_rb("staleness", FAS, each, HIGH) for each in ("tenth", PLAIN)},
         ),

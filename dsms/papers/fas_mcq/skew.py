@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from dsms.papers.claim import Claim, Figure, at_least, near
+from dsms.papers.claim import Claim, Figure, above, near
 from dsms.papers.experiment import Experiment, Plot, Scale
 from dsms.papers.fas_mcq.measuring import FAS, LEGEND, RB, drawn_over, full, measure, point, ratio, size
 from dsms.papers.measured import Measured
@@ -81,7 +81,7 @@ SKEW = Experiment(
             "Staleness rises with skew, of FAS-MCQ and of RB-MCQ: from each to the next by this factor at least.",
             "rises",
             least_rise,
-            at_least(1.0),
+            above(1.0),
             pooled=True,
         ),
         Claim(
@@ -90,7 +90,7 @@ SKEW = Experiment(
             "40 %",
             saved(0),
             near(0.40, 0.05),
-            at_least(0.0),
+            above(0.0),
             reading=READ,
             because=BECAUSE,
             others=_by_number(saved(0, BY_NUMBER)),
@@ -102,7 +102,7 @@ SKEW = Experiment(
             "55 %",
             saved(-1),
             near(0.55, 0.05),
-            at_least(0.0),
+            above(0.0),
             reading=READ,
             because=BECAUSE,
             others=_by_number(saved(-1, BY_NUMBER)),
@@ -114,7 +114,7 @@ SKEW = Experiment(
             "+15 points",
             grows(),
             near(0.15, 0.05),
-            at_least(0.0),
+            above(0.0),
             reading=READ,
             because="It begins lower than in the paper.",
             others=_by_number(grows(BY_NUMBER)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dsms.papers.claim import Claim, Figure, at_least, near
+from dsms.papers.claim import Claim, Figure, above, near
 from dsms.papers.experiment import Experiment, Plot, Scale
 from dsms.papers.fas_mcq.measuring import (
     FAS,
@@ -144,7 +144,7 @@ UTILISATION = Experiment(
             "factor at least.",
             "FAS < RB < RR, FCFS",
             least_step,
-            at_least(1.0),
+            above(1.0),
             pooled=True,
         ),
         Claim(
@@ -152,7 +152,7 @@ UTILISATION = Experiment(
             "RB-MCQ responds sooner than FAS-MCQ: at every utilisation, by this factor at least.",
             "RB < FAS",
             least_delay,
-            at_least(1.0),
+            above(1.0),
             pooled=True,
         ),
         Claim(
@@ -161,7 +161,7 @@ UTILISATION = Experiment(
             "30 %",
             lambda measured: saved(at(measured, LOW)),
             near(0.30, 0.05),
-            at_least(0.0),
+            above(0.0),
             because=(
                 "At this load all that FAS-MCQ gains, it gains by bursts: nothing without them, and hardly more where "
                 "all streams are bursty. No reading that was tried makes it 30 %."
@@ -199,7 +199,7 @@ UTILISATION = Experiment(
             "40 %",
             lambda measured: saved(at(measured, HIGH)),
             near(0.40, 0.05),
-            at_least(0.0),
+            above(0.0),
             because=SPREAD,
             others=_others(saved),
             form=".0%",
@@ -210,7 +210,7 @@ UTILISATION = Experiment(
             "+23 %",
             lambda measured: later(at(measured, HIGH)),
             near(0.23, 0.05),
-            at_least(0.0),
+            above(0.0),
             because=SPREAD,
             others={
                 **_others(later),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dsms.papers.claim import Claim, at_least
+from dsms.papers.claim import Claim, above
 from dsms.papers.experiment import Experiment, Line, Plot, Scale, spread_line
 from dsms.papers.fas_mcq.measuring import FAS, HIGH, RB, measure, point, size
 from dsms.papers.fas_mcq.readings import PLAIN
@@ -62,7 +62,7 @@ WEIGHTS = Experiment(
             "least.",
             "less stale by weight",
             least_gain,
-            at_least(1.0),
+            above(1.0),
             pooled=True,
         ),
     ),

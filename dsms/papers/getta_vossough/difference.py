@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dsms.dataflow import duration_of, orders
-from dsms.papers.claim import Claim, at_most, near
+from dsms.papers.claim import Claim, below, near
 from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale, over
 from dsms.papers.getta_vossough.crossover import crossover
 from dsms.papers.getta_vossough.workload import WITHOUT, Workload, with_flow, work
@@ -91,7 +91,7 @@ DIFFERENCE_FIRST = Experiment(
             "δ_s improves with −_c before ⋈_b, as −_c puts out at most one item for one.",
             "less time",
             _worst("executed", 1),
-            at_most(1),
+            below(1),
             reading=(
                 "For joins that put out one item for one or more. Shown is the time with −_c first over that with ⋈_b "
                 "first, as executed, where it is largest; the others are T_δ."
@@ -103,7 +103,7 @@ DIFFERENCE_FIRST = Experiment(
             "δ_s improves with −_c before ⋈_b, as −_c puts out at most one item for one.",
             "less time",
             _worst("executed", 0),
-            at_most(1),
+            below(1),
             reading="For any join, also one that puts out less than one for one.",
             because=(
                 "At most one is not less than what a join puts out: where the join finds partners for fewer items "

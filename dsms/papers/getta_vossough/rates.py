@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dsms.dataflow import Detour, best_plan, conflict_matrix, translate, work_rate
-from dsms.papers.claim import Claim, at_least, at_most, near
+from dsms.papers.claim import Claim, above, at_least, at_most, below, near
 from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale, spread_line
 from dsms.papers.getta_vossough.crossover import crossover
 from dsms.papers.getta_vossough.timed import finished
@@ -153,7 +153,7 @@ RATES = Experiment(
             "Low rates of r and s against t favour the window w_rs; at rate 0 the join is computed in advance.",
             "less work with w_rs",
             _at("work", 0),
-            at_most(1),
+            below(1),
             reading="Work with the window over work without it, at rate 0.",
             others={"time of t instead of work": _at("time", 0)},
         ),
@@ -162,7 +162,7 @@ RATES = Experiment(
             "High rates of r and s speak against the window w_rs.",
             "more work with w_rs",
             _at("work", -1),
-            at_least(1),
+            above(1),
             reading="Work with the window over work without it, at the highest ratio.",
             others={"time of t instead of work": _at("time", -1)},
         ),
@@ -184,7 +184,7 @@ RATES = Experiment(
             "At high rates d_t comes so soon after d_s that it waits longer for the window than the window saves.",
             "T_t > T'_t",
             _at("time", -1),
-            at_least(1),
+            above(1),
             reading="The mean time of items of t with the window over without it, at the highest ratio.",
             others={"equations 1 and 2": _at("time_formula", -1)},
         ),
