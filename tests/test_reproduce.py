@@ -30,6 +30,7 @@ from dsms.papers import (
 )
 from dsms.papers.data import claim_data
 from dsms.papers.experiment import over
+from dsms.papers.figures import drawn
 from dsms.papers.measured import Row
 from dsms.papers.pools import Inline, Processes, Work, pool_named
 from dsms.papers.registry import chosen
@@ -277,6 +278,26 @@ def test_ray_tasks_do_what_this_process_does(ray_cluster):
 
 
 # --- what is told
+
+
+def figure_of(*lines):
+    return drawn(Plot("x", "X", "x", "y", lambda measured: lines), Measured(()))
+
+
+def test_a_line_that_would_hide_another_is_broken():
+    lines = (Line("y", (0, 1, 2), ys) for ys in [(1, 5, 2), (1, 5, 2), (1, 5, 3)])
+    styles = [line.get_linestyle() for line in figure_of(*lines).axes[0].lines]
+    assert styles == ["-", "--", "-"]
+
+
+@pytest.mark.parametrize("label", ["a", "a policy of a name that takes half of what a row has room for"])
+def test_a_legend_covers_no_line_and_is_not_cut_off(label):
+    figure = figure_of(*(Line(f"{label} {n}", (0, 1), (n, n)) for n in range(7)))
+    figure.draw_without_rendering()
+    legend, axes = figure.legends[0].get_window_extent(), figure.axes[0].get_window_extent()
+    assert not legend.overlaps(axes)
+    assert 0 <= legend.x0 < legend.x1 <= figure.bbox.width
+    assert axes.height > 200
 
 
 def test_the_report_has_every_claim_every_figure_and_the_data(outcome, tmp_path):

@@ -76,7 +76,6 @@ SCHEDULING = Experiment(
             "utilisation",
             "staleness ratio",
             ratios,
-            log=True,
         ),
         Plot(
             "scheduling-cost-share",
