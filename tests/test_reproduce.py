@@ -102,6 +102,22 @@ def test_what_did_not_come_out_is_told_with_the_nearest_other_reading(outcome):
     assert more[4] == "As printed."
 
 
+@pytest.mark.parametrize(
+    ("ours", "other", "told"),
+    [
+        (0.4, 0.9, "Nearest other reading: b, 0.9."),
+        (0.4, 0.2, "No other reading that was tried comes nearer; the nearest: b, 0.2."),
+        (1.0, 0.2, "It hangs on the reading: b, 0.2."),
+        (1.0, 1.1, ""),
+    ],
+)
+def test_another_reading_is_told_if_it_comes_nearer_or_does_not_hold(ours, other, told):
+    claim = Claim("a", "a", "1", lambda m: ours, near(1, 0.2), others={"b": lambda m: other})
+    found = claim.judge(Measured([Row({"seed": 1}, {})]))
+    assert report.row(found)[4] == told
+    assert claim_data(found)["others"] == [{"reading": "b", "ours": other, "spread": None}]
+
+
 def test_another_formula_has_another_verdict(tmp_path, monkeypatch):
     """Nothing is hard-coded: run first whoever frees least, and greedy saves nothing."""
     monkeypatch.setattr(Greedy, "priority", lambda self, segment: segment.mean_cost / segment.freed)

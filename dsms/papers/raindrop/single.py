@@ -140,7 +140,6 @@ SINGLES = Experiment(
                reading="Statistics are from the beginning of execution, so at the end they are the run's means. Ours "
                "is the less of MTIQ's and Chain's delay by the more of FIFO's and RR's."),
         _claim("FIFO's memory", "FIFO's memory is mediocre.", "between best and worst", _mediocre, band=(0.2, 0.8),
-               direction=at_least(0.2),
                reading="Ours is 0 where FIFO holds least of the four, 1 where it holds most; a fifth to four fifths is "
                "called mediocre.",
                because="On plan 2 FIFO holds the most of the four: RR gives either filter, which discards half of what "
