@@ -30,6 +30,7 @@ from dsms.papers import (
 )
 from dsms.papers.data import claim_data
 from dsms.papers.experiment import over
+from dsms.papers.figures import drawn
 from dsms.papers.measured import Row
 from dsms.papers.pools import Inline, Processes, Work, pool_named
 from dsms.papers.registry import chosen
@@ -99,6 +100,22 @@ def test_what_did_not_come_out_is_told_with_the_nearest_other_reading(outcome):
     assert less[4] == ""
     assert half[4] == "It does not. Nearest other reading: the most, 0.55 ± 0."
     assert more[4] == "As printed."
+
+
+@pytest.mark.parametrize(
+    ("ours", "other", "told"),
+    [
+        (0.4, 0.9, "Nearest other reading: b, 0.9."),
+        (0.4, 0.2, "No other reading that was tried comes nearer; the nearest: b, 0.2."),
+        (1.0, 0.2, "It hangs on the reading: b, 0.2."),
+        (1.0, 1.1, ""),
+    ],
+)
+def test_another_reading_is_told_if_it_comes_nearer_or_does_not_hold(ours, other, told):
+    claim = Claim("a", "a", "1", lambda m: ours, near(1, 0.2), others={"b": lambda m: other})
+    found = claim.judge(Measured([Row({"seed": 1}, {})]))
+    assert report.row(found)[4] == told
+    assert claim_data(found)["others"] == [{"reading": "b", "ours": other, "spread": None}]
 
 
 def test_another_formula_has_another_verdict(tmp_path, monkeypatch):
@@ -277,6 +294,26 @@ def test_ray_tasks_do_what_this_process_does(ray_cluster):
 
 
 # --- what is told
+
+
+def figure_of(*lines):
+    return drawn(Plot("x", "X", "x", "y", lambda measured: lines), Measured(()))
+
+
+def test_a_line_that_would_hide_another_is_broken():
+    lines = (Line("y", (0, 1, 2), ys) for ys in [(1, 5, 2), (1, 5, 2), (1, 5, 3)])
+    styles = [line.get_linestyle() for line in figure_of(*lines).axes[0].lines]
+    assert styles == ["-", "--", "-"]
+
+
+@pytest.mark.parametrize("label", ["a", "a policy of a name that takes half of what a row has room for"])
+def test_a_legend_covers_no_line_and_is_not_cut_off(label):
+    figure = figure_of(*(Line(f"{label} {n}", (0, 1), (n, n)) for n in range(7)))
+    figure.draw_without_rendering()
+    legend, axes = figure.legends[0].get_window_extent(), figure.axes[0].get_window_extent()
+    assert not legend.overlaps(axes)
+    assert 0 <= legend.x0 < legend.x1 <= figure.bbox.width
+    assert axes.height > 200
 
 
 def test_the_report_has_every_claim_every_figure_and_the_data(outcome, tmp_path):

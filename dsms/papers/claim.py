@@ -63,7 +63,12 @@ class Judgement:
     claim: Claim
     ours: Reading
     verdict: Verdict
-    nearest: Reading | None  # of the other ways to read the paper, the one that comes nearest to what it says
+    band: Band  # by which it was judged
+    others: tuple[Reading, ...]  # other ways to read the paper, what comes nearest to what it says first
+
+    @property
+    def nearest(self) -> Reading | None:
+        return self.others[0] if self.others else None
 
     @property
     def why(self) -> str:
@@ -92,7 +97,7 @@ class Claim:
     form: str = ".3g"  # how numbers are shown
 
     def judge(self, measured: Measured, quick: bool = False) -> Judgement:
-        """The verdict, and the nearest other reading."""
+        """The verdict, and what other readings give."""
         band = self.quick if quick and self.quick is not None else self.band
         ours = self._read("", self.ours, measured)
         others = [self._read(name, figure, measured) for name, figure in self.others.items()]
@@ -102,7 +107,7 @@ class Claim:
             verdict = Verdict.DIRECTION
         else:
             verdict = Verdict.NOT
-        return Judgement(self, ours, verdict, min(others, key=lambda other: other.off(band), default=None))
+        return Judgement(self, ours, verdict, band, tuple(sorted(others, key=lambda other: other.off(band))))
 
     def _read(self, name: str, figure: Figure, measured: Measured) -> Reading:
         of_seeds = [measured] if self.pooled else measured.by_seed()

@@ -58,9 +58,7 @@ def claim_data(judgement: Judgement) -> dict[str, Any]:
         **_numbers(judgement.ours),
         "verdict": str(judgement.verdict),
         "why": judgement.why,
-        "nearest": None
-        if judgement.nearest is None
-        else {"reading": judgement.nearest.name, **_numbers(judgement.nearest)},
+        "others": [{"reading": other.name, **_numbers(other)} for other in judgement.others],  # the nearest first
     }
 
 

@@ -51,7 +51,6 @@ class Plot:
     x: str
     y: str
     lines: Callable[[Measured], Sequence[Line]]
-    log: bool = False  # the y axis
     bars: bool = False  # lines are groups of bars, xs their places
     ticks: Sequence[str] = ()  # names of places on the x axis
 

@@ -14,43 +14,67 @@ from dsms.papers.measured import Measured
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#33415c", "#d1495b", "#2a9d8f", "#e09f3e", "#7b5ea7", "#6c8f3c", "#3f88c5", "#8d99ae")
 MARKS = "osD^vPX*"
 MOST_MARKED = 30  # points of a line that are each shown
+SAME = 0.004  # of the height: lines no farther apart are seen as one
+DASHES = (0, (4, 4))
+LEGEND_WIDTH, MARK_WIDTH = 100, 6  # letters that a row of a legend has room for, and what a line's mark takes of it
 
 
 def draw(plot: Plot, measured: Measured, file: Path) -> None:
     """One figure with the paper's axes."""
     check(file)
-    figure = new_figure(6.4, 4.0)
-    axes = figure.add_subplot()
+    save(drawn(plot, measured), file)
+
+
+def drawn(plot: Plot, measured: Measured) -> Figure:
+    """The same, not yet in a file."""
     lines = plot.lines(measured)
+    columns = _columns([line.label for line in lines])
+    rows = -(-len(lines) // columns) if len(lines) > 1 else 0
+    figure = new_figure(6.4, 3.8 + 0.19 * rows)
+    axes = figure.add_subplot()
     if plot.bars:
         _bars(axes, lines)
     else:
         for place, line in enumerate(lines):
-            _line(axes, line, place)
+            _line(axes, line, place, any(_as_one(line, other, lines) for other in lines[:place]))
     if plot.ticks:
         axes.set_xticks(range(len(plot.ticks)), plot.ticks)
-    if plot.log:
-        axes.set_yscale("log")
-    elif all(y >= 0 for line in lines for y in line.ys):
+    if all(y >= 0 for line in lines for y in line.ys):
         axes.set_ylim(bottom=0)
     axes.set_xlabel(plot.x, color=INK)
     axes.set_ylabel(plot.y, color=INK)
     axes.set_title(plot.title, fontsize=10, color=INK, wrap=True)
-    if len(lines) > 1:
-        axes.legend(frameon=False, fontsize=8)
+    if rows:  # below, where it covers nothing
+        figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=columns)
     tidy(axes)
-    save(figure, file)
+    return figure
 
 
-def _line(axes: Axes, line: Line, place: int) -> None:
+def _columns(labels: Sequence[str]) -> int:
+    """So many labels as go into one row."""
+    wide = max(map(len, labels), default=0) + MARK_WIDTH
+    return max(1, min(len(labels), LEGEND_WIDTH // wide))
+
+
+def _as_one(line: Line, other: Line, lines: Sequence[Line]) -> bool:
+    """Whether a line would hide another, were it not broken."""
+    if list(line.xs) != list(other.xs):
+        return False
+    height = np.ptp([y for each in lines for y in each.ys]) or 1.0
+    return bool(np.mean(np.abs(np.subtract(line.ys, other.ys))) <= SAME * height)
+
+
+def _line(axes: Axes, line: Line, place: int, broken: bool) -> None:
     colour, mark = COLOURS[place % len(COLOURS)], MARKS[place % len(MARKS)]
     ys = np.array(line.ys, dtype=float)
     axes.plot(
         line.xs, ys, color=colour, linewidth=1.4, label=line.label, markersize=4.5,
+        linestyle=DASHES if broken else "-",
         marker=mark if len(ys) <= MOST_MARKED else None, drawstyle="steps-post" if line.steps else "default",
     )  # fmt: skip
     if len(line.spread):

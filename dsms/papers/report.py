@@ -52,11 +52,25 @@ def picture(outcome: Outcome, plot: str) -> str:
 
 def row(judgement: Judgement) -> tuple[str, str, str, str, str]:
     """The cells of the table of claims."""
-    claim, nearest = judgement.claim, judgement.nearest
-    why = judgement.why
-    if nearest is not None and judgement.verdict is not Verdict.REPRODUCED:
-        why = f"{why} Nearest other reading: {nearest.name}, {number(nearest, claim.form)}.".strip()
+    claim = judgement.claim
+    why = f"{judgement.why} {_otherwise(judgement)}".strip()
     return claim.text, claim.paper, number(judgement.ours, claim.form), str(judgement.verdict), why
+
+
+def _otherwise(judgement: Judgement) -> str:
+    """Which other reading comes nearest; of what came out, the one that is farthest off, if any is."""
+    others, band = judgement.others, judgement.band
+    if not others:
+        return ""
+    if judgement.verdict is not Verdict.REPRODUCED:
+        shown, told = others[0], "Nearest other reading"
+        if shown.off(band) >= judgement.ours.off(band):
+            told = "No other reading that was tried comes nearer; the nearest"
+    elif others[-1].off(band):
+        shown, told = others[-1], "It hangs on the reading"
+    else:
+        return ""
+    return f"{told}: {shown.name}, {number(shown, judgement.claim.form)}."
 
 
 def number(reading: Reading, form: str) -> str:

@@ -12,7 +12,7 @@ from dsms.papers.experiment import Point, Scale
 from dsms.papers.trace_file import digest, packets
 
 SYNTHETIC, BURSTY, STAND_IN, TRACE = "synthetic", "bursty", "stand-in", "trace"
-REAL = {TRACE: "trace", STAND_IN: "on/off sources, standing in for a trace"}  # where the paper has real data
+REAL = {TRACE: "trace", STAND_IN: "stand-in"}  # where the paper has real data
 
 ALPHA = 1.5
 FLOW, LARGE_FLOW = 0.2, 1.5  # of the CPU is what one flow alone would take; in another reading of what is lost

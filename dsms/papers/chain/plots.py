@@ -16,7 +16,7 @@ def queues(name: str, title: str, **at: Any) -> tuple[Plot, Plot]:
     x, y = "time", "queue size (tuples)"
     return (
         Plot(f"{name}-synthetic", f"{title}: synthetic data", x, y, sizes(SYNTHETIC, **at)),
-        Plot(f"{name}-real", f"{title}: real data, or what the legend says", x, y, _real(**at)),
+        Plot(f"{name}-real", f"{title}: real data (or on/off sources, where called a stand-in)", x, y, _real(**at)),
     )
 
 

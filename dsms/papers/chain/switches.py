@@ -72,7 +72,7 @@ def _lines(figure: str) -> Callable[[Measured], list[Line]]:
 def _plot(figure: str, title: str) -> Plot:
     return Plot(
         f"switches-of-{figure}", title, "query", "switches a tuple", _lines(figure), bars=True,
-        ticks=tuple(QUERIES.values()),
+        ticks=tuple("\n".join(name.rsplit(" ", 1)) for name in QUERIES.values()),
     )  # fmt: skip
 
 

@@ -35,6 +35,12 @@ def over(policy: str, base: str, figure: str = "mean") -> OneSet:
     return lambda measured, at: measured.value(figure, policy=policy, **at) / measured.value(figure, policy=base, **at)
 
 
+def over_others(policy: str, figure: str = "mean") -> OneSet:
+    """So many times the memory of whoever of the others needs most."""
+    others = {"fifo", "rr", "greedy", "chain"} - {policy}
+    return lambda measured, at: min(over(policy, other, figure)(measured, at) for other in others)
+
+
 def way(policy: str, figure: str = "mean") -> OneSet:
     """How far a policy is on the way from Chain to FIFO."""
 

@@ -133,7 +133,7 @@ CONCURRENT = Experiment(
             "concurrent",
             "Runs that end wrong, and results that are lost or too many",
             "how items run",
-            "share",
+            "share of runs, or of results",
             _bars(("wrong", "runs that end wrong"), ("lost", "results lost"), ("doubled", "results too many")),
             bars=True,
             ticks=LABELS,

@@ -26,9 +26,12 @@ class Course(NamedTuple):
     @property
     def delay(self) -> Floats:
         """The mean of each second; NaN where nothing came out."""
-        found = np.full(len(self.results), math.nan)
-        np.divide(self.delays, self.results, out=found, where=self.results > 0)
-        return found
+        return _mean(self.delays, self.results)
+
+    @property
+    def delay_so_far(self) -> Floats:
+        """The mean since the beginning; NaN until something has come out."""
+        return _mean(np.cumsum(self.delays), np.cumsum(self.results))
 
     def means(self) -> dict[str, float]:
         """Over the whole run, by the names that a QoS has for them."""
@@ -41,6 +44,12 @@ class Course(NamedTuple):
 
     def seconds(self) -> dict[str, Floats]:
         return {"queued": self.queued, "delay": self.delay, "output_rate": self.results}
+
+
+def _mean(total: Floats, count: Floats) -> Floats:
+    found = np.full(len(count), math.nan)
+    np.divide(total, count, out=found, where=count > 0)
+    return found
 
 
 def course(measured: Measured, **wanted: object) -> Course:
