@@ -28,8 +28,23 @@ def test_an_interruption_that_python_drops_is_repeated(number):
         time.sleep(20)
         pytest.fail("it was not heard")
 
+    begun = time.monotonic()
     with pytest.raises(KeyboardInterrupt), stoppable():
         interrupted()
+    assert time.monotonic() - begun < 10  # in the middle of the sleep
+
+
+def test_nothing_is_repeated_once_it_is_over():
+    heard = []
+    before = signal.signal(signal.SIGTERM, lambda *_: heard.append(1))
+    try:
+        with stoppable():
+            made = Interrupted(signal.SIGTERM)
+            del made
+        time.sleep(0.2)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert not heard
 
 
 def test_what_is_dropped_while_nothing_may_disturb_is_not_repeated():

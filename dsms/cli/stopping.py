@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import _thread
 import signal
 import sys
 import threading
@@ -20,12 +19,17 @@ def stoppable() -> Iterator[None]:
     Python drops an interruption that comes while it forks or collects garbage; then there is another.
     """
 
+    repeating: list[threading.Timer] = []
+    main = threading.main_thread().ident
+
     def stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
     def dropped(error: sys.UnraisableHookArgs) -> None:
         if issubclass(error.exc_type, KeyboardInterrupt):
-            threading.Timer(SOON, _thread.interrupt_main, (signal.SIGTERM,)).start()  # Ctrl-C may be ignored
+            # A real signal, as nothing else ends a sleep; TERM, as Ctrl-C may be ignored.
+            repeating.append(threading.Timer(SOON, signal.pthread_kill, (main, signal.SIGTERM)))
+            repeating[-1].start()
         else:
             hook(error)
 
@@ -34,8 +38,13 @@ def stoppable() -> Iterator[None]:
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
         sys.unraisablehook = hook
+        if repeating:  # it must not come when TERM ends the process
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            for timer in repeating:
+                timer.cancel()
+                timer.join()
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

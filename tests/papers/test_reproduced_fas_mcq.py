@@ -22,6 +22,8 @@ from dsms.papers.fas_mcq.weights import WEIGHTS
 from dsms.papers.measured import Row
 from dsms.policies.freshness import Freshness
 
+pytestmark = pytest.mark.papers
+
 QUICK = Scale(quick=True)
 VERDICTS = {
     "utilisation": {
