@@ -1,1 +1,1 @@
-"""dsms on Ray: operators are actors; what to run next is decided by the engine of `dsms`, unchanged."""
+"""Runs dsms on Ray: host actors hold the operators, and the unchanged engine of `dsms` decides what runs next."""

@@ -1,9 +1,9 @@
-# What head, worker and stop share: where things are written down, how a node is started and how it is ended.
-# Read by them (`source`), not run by itself.
+# Functions that deploy/head, worker and stop share: the run folder, starting a node, ending a node.
+# Sourced by these scripts, not run by itself.
 
 run=${DSMS_RUN:-$HOME/.dsms/run}
 token=${DSMS_RAY_TOKEN:-$HOME/.dsms/ray_token}
-patience=60 # seconds that a node may take to start, on a busy machine
+patience=60 # seconds allowed for a node to start
 ray=${DSMS_RAY:-ray}
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if ! command -v "$ray" >/dev/null && [[ -x $here/../.venv/bin/ray ]]; then ray=$here/../.venv/bin/ray; fi
@@ -35,7 +35,7 @@ listens() {
   timeout 3 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>/dev/null
 }
 
-# What ray's commands go by from here on (heaps: see actors/heap.py); whatever else a script runs (deploy/prometheus: any command) needs no token.
+# What ray's commands go by from here on (heaps: see actors/cluster/malloc_trim.py); whatever else a script runs (deploy/prometheus: any command) needs no token.
 guarded() {
   export MALLOC_ARENA_MAX=2 RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token
 }

@@ -1,4 +1,4 @@
-"""A data stream management system whose scheduler is a first-class, swappable, measurable part."""
+"""A data stream management system with interchangeable scheduling policies, and measurements of their effect."""
 
 import importlib
 from typing import TYPE_CHECKING, Any
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, Any
 from dsms.advice.explain import Explanation, explain
 from dsms.advice.recommend import Recommendation, recommend
 from dsms.advice.why import Decision, why
-from dsms.batch import Batch
 from dsms.clock import Clock, PacedClock, VirtualClock, WallClock
-from dsms.engine import Engine
+from dsms.data.batch import Batch
+from dsms.engine.engine import Engine
+from dsms.engine.observers import Observer
+from dsms.engine.policy import Policy
 from dsms.errors import DsmsError, PlanError, PolicyError
-from dsms.observers import Observer
-from dsms.plan import Plan
-from dsms.planfile import plan_from, read_plan
-from dsms.policies.base import Policy
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment, Share
 from dsms.policies.registry import policies, policy_named
-from dsms.segment import Segment, Share
+from dsms.query.plan_file import plan_from, read_plan
 from dsms.simulate import Run, simulate
 
 __all__ = [
@@ -53,25 +53,25 @@ __all__ = [
     "why",
 ]  # fmt: skip
 
-# What reads files or parses queries is loaded when it is first asked for: those who simulate need not wait for it.
-LATER = {
-    "Report": "dsms.execution",
-    "connect": "dsms.client",
+# Loaded on first use: pyarrow and sqlglot are slow to import, and simulations need neither.
+LAZY_NAMES = {
+    "Report": "dsms.run_plan",
+    "connect": "dsms.net.client",
     "dataflows": "dsms.advice.dataflows",
     "reproduce": "dsms.papers.reproduce",
-    "run": "dsms.execution",
-    "stream": "dsms.fluent",
+    "run": "dsms.run_plan",
+    "stream": "dsms.query.fluent",
 }
 
 if TYPE_CHECKING:
     from dsms.advice.dataflows import dataflows
-    from dsms.client import connect
-    from dsms.execution import Report, run
-    from dsms.fluent import stream
+    from dsms.net.client import connect
     from dsms.papers.reproduce import reproduce
+    from dsms.query.fluent import stream
+    from dsms.run_plan import Report, run
 
 
 def __getattr__(name: str) -> Any:
-    if name not in LATER:
+    if name not in LAZY_NAMES:
         raise AttributeError(f"module 'dsms' has no attribute {name!r}")
-    return getattr(importlib.import_module(LATER[name]), name)
+    return getattr(importlib.import_module(LAZY_NAMES[name]), name)

@@ -1,7 +1,7 @@
-"""Continuous queries as trees of relational operations: what a query means, before anybody decides how to run it.
+"""The relational algebra of continuous queries: a logical query tree, before the planner chooses operators for it.
 
-Every part puts out rows with a sign, in the order of their timestamps. Added up, the rows of a relation up to an
-instant are what it holds then; the rows of a stream (`appends`) are never taken back.
+Every node emits rows with a sign, in timestamp order. The signed rows of a relation up to an instant add up to its
+contents at that instant. An append-only node (`is_append_only`) never retracts a row.
 """
 
 from __future__ import annotations
@@ -11,39 +11,39 @@ from dataclasses import dataclass, replace
 from typing import Literal as OneOf
 
 from dsms import dataflow
+from dsms.data.schema import Schema
 from dsms.expressions.tree import Expression
-from dsms.schema import Schema
 
 
 @dataclass(frozen=True)
 class Window:
-    """Which rows of a stream count now; times in microseconds."""
+    """Which rows of a stream are in the relation at an instant; times in microseconds."""
 
     kind: OneOf["rows", "range", "unbounded"] = "unbounded"
-    length: int = 0  # rows; or how long a row counts: from its ts to ts + length, both included (0: NOW)
-    slide: int = 0  # contents change at multiples of this alone, in time or in rows; slide == length: tumbling
+    length: int = 0  # in rows; or in time: a row is inside from ts to ts + length, both included (0: NOW)
+    slide: int = 0  # contents change only at multiples of this, in time or in rows; slide == length: tumbling
 
 
 @dataclass(frozen=True)
-class Stream:
+class StreamScan:
     """The rows of an input stream."""
 
     name: str
     schema: Schema
-    appends = True
+    is_append_only = True
 
 
 @dataclass(frozen=True)
-class Stored:
-    """A relation from a file, which does not change; only ever an input of a join."""
+class StoredRelation:
+    """A relation that is read from a file and never changes; only a join can read it."""
 
     name: str
     schema: Schema
-    appends = True
+    is_append_only = True
 
 
-class _SameColumns:
-    """A part with the columns of what it reads."""
+class _KeepsColumns:
+    """A node with the same columns as its input."""
 
     of: Node
 
@@ -52,47 +52,47 @@ class _SameColumns:
         return self.of.schema
 
 
-class _SameSigns:
-    """A part that appends if what it reads does."""
+class _KeepsSigns:
+    """A node that is append-only if its input is."""
 
     of: Node
 
     @property
-    def appends(self) -> bool:
-        return self.of.appends
+    def is_append_only(self) -> bool:
+        return self.of.is_append_only
 
 
 @dataclass(frozen=True)
-class Named(_SameColumns, _SameSigns):
-    """The results of another query of the plan."""
+class AliasedNode(_KeepsColumns, _KeepsSigns):
+    """The results of another query in the plan."""
 
     name: str
     of: Node
 
 
 @dataclass(frozen=True)
-class Windowed(_SameColumns):
-    """A window on a stream: a relation."""
+class Windowed(_KeepsColumns):
+    """A window over a stream; the result is a relation."""
 
     of: Node
     window: Window
 
     @property
-    def appends(self) -> bool:
+    def is_append_only(self) -> bool:
         return self.window.kind == "unbounded"
 
 
 @dataclass(frozen=True)
-class Select(_SameColumns, _SameSigns):
-    """The rows for which a condition holds; unknown is not true."""
+class Select(_KeepsColumns, _KeepsSigns):
+    """The rows for which a condition is true; unknown does not count as true."""
 
     of: Node
     condition: Expression
 
 
 @dataclass(frozen=True)
-class Project(_SameSigns):
-    """New columns from old ones, by expressions."""
+class Project(_KeepsSigns):
+    """New columns that expressions compute from the input's columns."""
 
     of: Node
     items: tuple[tuple[str, Expression], ...]
@@ -100,8 +100,8 @@ class Project(_SameSigns):
 
 
 @dataclass(frozen=True)
-class Apply(_SameSigns):
-    """User code over whole batches."""
+class Apply(_KeepsSigns):
+    """A user function applied to whole batches."""
 
     of: Node
     function: str  # module:name
@@ -110,26 +110,26 @@ class Apply(_SameSigns):
 
 @dataclass(frozen=True)
 class Join:
-    """Inputs with equal values in the paired columns; an output column is called alias.column."""
+    """An equi-join of two or more inputs; its output columns are named alias.column."""
 
     inputs: tuple[tuple[str, Node], ...]  # alias, input; two or more
     on: tuple[tuple[str, str], ...]  # pairs of qualified columns of different inputs, as in ("r.src", "s.src")
     schema: Schema  # qualified columns of all inputs
 
     @property
-    def appends(self) -> bool:
-        return all(part.appends for _, part in self.inputs)
+    def is_append_only(self) -> bool:
+        return all(part.is_append_only for _, part in self.inputs)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The rows of the left whose columns equal those of no row of the right."""
+    """The rows of the left input that match no row of the right input (an anti-join)."""
 
     left: Node
     right: Node
     on: tuple[tuple[str, str], ...]  # pairs: column of the left, column of the right
-    nulls: bool = False  # whether a null equals a null: in EXCEPT it does
-    appends = False
+    nulls_equal: bool = False  # whether null equals null, as in EXCEPT
+    is_append_only = False
 
     @property
     def schema(self) -> Schema:
@@ -138,7 +138,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Union:
-    """The rows of all inputs, which have columns of the same types; named as in the first."""
+    """The rows of all inputs; column types must agree, and names come from the first input."""
 
     inputs: tuple[Node, ...]
 
@@ -147,13 +147,13 @@ class Union:
         return self.inputs[0].schema
 
     @property
-    def appends(self) -> bool:
-        return all(part.appends for part in self.inputs)
+    def is_append_only(self) -> bool:
+        return all(part.is_append_only for part in self.inputs)
 
 
 @dataclass(frozen=True)
 class Aggregation:
-    """One column of a grouping: `count` without a column counts rows; nulls are passed over by all others."""
+    """One aggregate column: `count` without a column counts rows; all other aggregates skip nulls."""
 
     name: str  # of the output column
     function: OneOf["count", "sum", "avg", "min", "max", "count distinct"]
@@ -162,67 +162,68 @@ class Aggregation:
 
 @dataclass(frozen=True)
 class Aggregate:
-    """One row a group; without keys, one row in all, even of nothing."""
+    """One row for each group; without keys exactly one row, even if the input is empty."""
 
     of: Node
     keys: tuple[str, ...]
     aggregations: tuple[Aggregation, ...]
     schema: Schema  # the keys, then the aggregations
-    every: bool = False  # whether an instant that changes nothing is told too
-    appends = False
+    emit_unchanged: bool = False  # whether an instant that touches a group without changing it emits a row too
+    is_append_only = False
 
 
 @dataclass(frozen=True)
-class Distinct(_SameColumns, _SameSigns):
-    """Each row once."""
+class Distinct(_KeepsColumns, _KeepsSigns):
+    """The input without duplicate rows."""
 
     of: Node
 
 
 @dataclass(frozen=True)
-class ToStream(_SameColumns):
-    """A relation's changes as a stream: what came (istream), what went (dstream), or all at each change (rstream)."""
+class ToStream(_KeepsColumns):
+    """A relation as a stream: its insertions (istream), deletions (dstream), or all rows at each change (rstream)."""
 
     of: Node
     kind: OneOf["istream", "dstream", "rstream"]
-    appends = True
+    is_append_only = True
 
 
-Emit = OneOf["both", "births", "deaths"]  # of what a flow puts out: rows of both signs, or those of one as a stream
+# Which changes a multiway join emits: rows of both signs, or the rows of one sign as a stream.
+Emit = OneOf["both", "insertions", "deletions"]
 
 
 @dataclass(frozen=True)
-class Input:
-    """One input of a flow: a window on a stream, a relation (no window), or a stored relation."""
+class MultiwayJoinInput:
+    """One input of a multiway join: a window over a stream, a relation (no window), or a stored relation."""
 
     alias: str
     of: Node
     window: Window | None
-    attributes: tuple[tuple[str, str], ...] = ()  # the dataflow attribute, and the column it is here
+    attributes: tuple[tuple[str, str], ...] = ()  # pairs: dataflow attribute, column of this input
 
 
 @dataclass(frozen=True)
-class Flow:
-    """Joins and differences as the dataflow level has them: inputs that meet by an expression of attributes."""
+class MultiwayJoin:
+    """Joins and differences of several inputs as one dataflow expression over their attributes."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[MultiwayJoinInput, ...]
     expression: dataflow.Expression
     schema: Schema  # qualified columns
     emit: Emit = "both"
 
     @property
-    def appends(self) -> bool:
+    def is_append_only(self) -> bool:
         return self.emit != "both" or all(part.window == Window() for part in self.inputs)
 
 
 def inputs_of(node: Node) -> tuple[Node, ...]:
-    """What a part reads directly; of another query's results, nothing: they are its own."""
+    """Return the nodes that a node reads directly; an `AliasedNode` has none, because another query owns its input."""
     match node:
-        case Stream() | Stored() | Named():
+        case StreamScan() | StoredRelation() | AliasedNode():
             return ()
         case Join(inputs=inputs):
             return tuple(part for _, part in inputs)
-        case Flow(inputs=parts):
+        case MultiwayJoin(inputs=parts):
             return tuple(part.of for part in parts)
         case Union(inputs=nodes):
             return nodes
@@ -233,9 +234,9 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
 
 
 def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
-    """The same part, reading these instead."""
+    """Return a copy of the node that reads other inputs."""
     match node:
-        case Stream() | Stored() | Named() | Flow():
+        case StreamScan() | StoredRelation() | AliasedNode() | MultiwayJoin():
             return node
         case Join(inputs=before):
             return replace(node, inputs=tuple((alias, new) for (alias, _), new in zip(before, inputs, strict=True)))
@@ -250,6 +251,6 @@ def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
 
 
 Node = (
-    Stream | Stored | Named | Windowed | Select | Project | Apply | Join | Difference | Union | Aggregate | Distinct
-    | ToStream | Flow
+    StreamScan | StoredRelation | AliasedNode | Windowed | Select | Project | Apply | Join | Difference | Union
+    | Aggregate | Distinct | ToStream | MultiwayJoin
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Time behind three methods: the same engine simulates, is paced, or runs as fast as it can; only here is time read."""
+"""Clocks: virtual, paced and wall time behind three methods; only this file reads the system's time."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-LATE = 0.002  # by how much a paced turn may end late and the next still begin on time: sleeping is not exact
+PACING_TOLERANCE_S = 0.002  # a paced turn may end this late without delaying the next: sleeping is inexact
 
 
 class Clock(ABC):
-    """What the engine asks of time; an instant is a number of the plan's time units (seconds on the real clocks)."""
+    """The engine's clock; an instant is in the plan's time unit (seconds on real clocks)."""
 
-    slice: float | None = 0.020  # the longest turn where the plan does not say; None: one tuple
-    exact = False  # whether every tuple has its own instant, so that they are worked on one by one
-    budget: float = 1.0  # cost that a unit of time is enough for
+    slice: float | None = 0.020  # the longest turn unless the plan sets one; None: one tuple
+    exact = False  # whether tuples are processed one by one, each at its own instant
+    budget: float = 1.0  # cost that a unit of time pays for
 
     @abstractmethod
     def now(self) -> float:
-        """This instant."""
+        """Return the current instant."""
 
     @abstractmethod
     def wait_until(self, instant: float) -> None:
-        """Let time pass idly."""
+        """Wait until an instant."""
 
     @abstractmethod
     def spend(self, cost: float) -> float:
-        """Let the time pass that work has cost; answers the instant it is done."""
+        """Let the time of this work pass; return the instant at which it is done."""
 
     def meter(self) -> float | None:
-        """A reading to measure work by, or None where its declared cost is what counts."""
+        """Return a reading to measure work by; None: the declared cost counts."""
         return None
 
 
 class VirtualClock(Clock):
-    """Time passes only when the engine says so: instant, and the same every run."""
+    """Time that advances only when the engine says so: runs are instant and repeatable."""
 
     slice = None
     exact = True
@@ -54,7 +54,7 @@ class VirtualClock(Clock):
 
 
 class RealClock(Clock):
-    """Seconds since it was made or, where several processes must mean the same by an instant, since an epoch.
+    """Seconds since its creation or, for clocks shared by several processes, since an epoch.
 
     It never goes back and does not jump: the epoch is looked at once. `sleep` is how idle time passes; one that ends
     early, because something has come up, is as good.
@@ -72,7 +72,7 @@ class RealClock(Clock):
 
 
 class PacedClock(RealClock):
-    """Declared cost is waited out in real time: a simulated CPU, of which there may be less or more than a whole.
+    """Sleeps for the declared cost in real time: a simulated CPU, of any speed.
 
     What the work itself takes is part of that time: a turn lasts as long as declared from when it was decided on.
     """
@@ -82,7 +82,7 @@ class PacedClock(RealClock):
     ) -> None:
         super().__init__(epoch, sleep)
         self.budget = budget
-        self._read = self.now()  # up to where time has been accounted for
+        self._read = self.now()  # accounted for up to here
 
     def now(self) -> float:
         self._read = super().now()
@@ -91,30 +91,30 @@ class PacedClock(RealClock):
     def spend(self, cost: float) -> float:
         due = self._read + cost / self.budget
         time.sleep(max(0.0, due - super().now()))
-        self._read = max(due, super().now() - LATE)
+        self._read = max(due, super().now() - PACING_TOLERANCE_S)
         return self._read
 
 
 class WallClock(RealClock):
-    """Work takes the time it takes: the CPU's time is measured, nothing is waited for but arrivals."""
+    """Measures the CPU time that work takes, and waits only for arrivals."""
 
     def spend(self, cost: float) -> float:
         return self.now()
 
     def meter(self) -> float | None:
-        return cpu_time()
+        return thread_cpu_time_s()
 
 
-def epoch() -> float:
-    """This instant by the calendar: what clocks of several processes count from."""
+def wall_time_s() -> float:
+    """Return the calendar time in seconds since 1970, which clocks of several processes share."""
     return time.time()
 
 
-def cpu_time() -> float | None:
-    """What this thread has had of the CPU."""
+def thread_cpu_time_s() -> float | None:
+    """Return the CPU time of this thread in seconds."""
     return time.thread_time()
 
 
-def stopwatch() -> float:
-    """A reading whose difference to another is the seconds between them."""
+def monotonic_s() -> float:
+    """Return a monotonic reading in seconds; only differences mean something."""
     return time.perf_counter()

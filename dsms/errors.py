@@ -1,13 +1,14 @@
-"""What went wrong, said so that a user can mend it: what was given, what was wanted, what exists."""
+"""Errors whose messages tell the user what happened, to what, what exists and what to do."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from enum import Enum
 
 
 class DsmsError(Exception):
-    """The root of every error that is the user's to mend rather than ours."""
+    """The base of all errors that the user can correct."""
 
 
 class PlanError(DsmsError):
@@ -18,13 +19,25 @@ class PlanError(DsmsError):
         super().__init__(": ".join(part for part in (file, place, message) if part))
 
     def within(self, place: str, file: str = "") -> PlanError:
-        """The same error, placed: for code that knows what is wrong but not where it stands."""
+        """Return the same error with its place, for code that does not know where the value is written."""
         inner = f"{place}.{self.place}" if place and self.place else place or self.place
         return PlanError(self.message, inner, file or self.file)
 
 
 class PolicyError(DsmsError):
-    """A policy text that names nothing, or a parameter out of its range."""
+    """A policy that does not exist, cannot run the plan, or has an invalid parameter."""
+
+
+class QosError(PolicyError):
+    """An invalid QoS requirement; `reason` is the message without the place."""
+
+    @property
+    def reason(self) -> str:
+        """Return the message without the place."""
+        return str(self.args[0])
+
+    def __str__(self) -> str:
+        return f"qos: {self.reason}"
 
 
 class RowError(DsmsError):
@@ -32,22 +45,38 @@ class RowError(DsmsError):
 
 
 class FailedError(DsmsError):
-    """What was asked for rightly could not be done: it is not the call that has to be mended."""
+    """A valid request that could not be carried out."""
 
 
 class UnreachableError(FailedError):
-    """Nobody answers there; somebody may later."""
+    """The other side does not answer; it may later."""
+
+
+class Cause(Enum):
+    """Why a turn failed; the reaction depends on it."""
+
+    ERROR = "error"  # in code: the turn would fail again
+    PROCESS_GONE = "process gone"  # in a rebuilt process the turn may succeed
 
 
 class OperatorError(Exception):
-    """An operator's own code failed while it ran."""
+    """An operator failed during a turn: its code raised, or its process ended."""
+
+    def __init__(self, message: str, cause: Cause = Cause.ERROR) -> None:
+        super().__init__(message)
+        self.cause = cause
+
+
+def cause_of(error: BaseException) -> Cause:
+    """Return why a turn that raised this error failed."""
+    return error.cause if isinstance(error, OperatorError) else Cause.ERROR
 
 
 MOST = 40  # names listed in a message
 
 
 def existing(given: str, names: Iterable[str]) -> str:
-    """The tail of every "no such name" message: the nearest name, and all there are."""
+    """Return the end of a "no such name" message: the nearest name and all names that exist."""
     known = sorted(names)
     near = difflib.get_close_matches(given, known, n=1)
     hint = f" (did you mean {near[0]!r}?)" if near else ""

@@ -1,4 +1,4 @@
-"""A plan run in virtual time under one policy, and all that was measured."""
+"""Runs a plan in virtual time under one policy and returns the measurements."""
 
 from __future__ import annotations
 
@@ -9,26 +9,27 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from dsms.collecting import rarely_collecting
-from dsms.engine import Engine, RunnerFactory
+from dsms.config.fields import is_number
+from dsms.engine.engine import Engine, RunnerFactory
+from dsms.engine.observers import Observer
+from dsms.engine.policy import Policy
+from dsms.engine.runners import TupleRunner
+from dsms.engine.shedding import count_shed_by_query
 from dsms.errors import DsmsError, PlanError
-from dsms.measures import Amounts, Memory, Results, Samples, Turns
-from dsms.observers import Observer
-from dsms.plan import Plan
-from dsms.planfile import plan_from, read_plan
-from dsms.policies.base import Policy
+from dsms.gc_tuning import reduce_gc
+from dsms.measure.run_measures import FractionalOutputs, MemoryMeasure, MemorySamples, ResultMeasure, TurnMeasure
+from dsms.measure.trace import TurnTrace
+from dsms.plan.graph import Plan
 from dsms.policies.registry import policy_named
-from dsms.settings import is_number
-from dsms.shedding import shed_by_query
-from dsms.trace import Trace
+from dsms.query.plan_file import plan_from, read_plan
 
 if TYPE_CHECKING:
-    from dsms.recording import Recorder
+    from dsms.recording import RunRecorder
 
 
 @dataclass(frozen=True)
-class Level:
-    """Something held over time."""
+class LevelStats:
+    """Mean and maximum of something held over time."""
 
     max: float
     mean: float
@@ -37,16 +38,16 @@ class Level:
 
 @dataclass(frozen=True)
 class MemoryHeld:
-    """The queues' memory; `samples` are (instant, tuples)."""
+    """The memory of the queues; `samples` are (instant, tuples)."""
 
-    tuples: Level
-    bytes: Level
+    tuples: LevelStats
+    bytes: LevelStats
     samples: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Latency:
-    """From the moment all that a result needs is in the system to the result; None where there was none."""
+    """Time from the arrival of a result's last input to the result; None: there were no results."""
 
     mean: float | None
     p50: float | None
@@ -63,7 +64,7 @@ class Response:
 
 @dataclass(frozen=True)
 class StaleShare:
-    """The share of time in which a query's output was behind its input: mean over queries, and by their weights."""
+    """The part of time in which outputs were behind their inputs: plain and weighted mean over queries."""
 
     mean: float | None
     weighted: float | None
@@ -76,34 +77,34 @@ class QueryFigures:
     outputs: float
     latency_mean: float | None
     staleness: float | None
-    shed: int  # tuples that were given up
+    shed: int  # tuples dropped
 
 
 @dataclass(frozen=True)
 class Run:
-    """What came of a run."""
+    """The measurements of a run."""
 
     policy: str
     elapsed: float
     turns: int
     switches: int
     admitted: int
-    shed: int  # tuples that queries gave up, where the plan lets them
+    shed: int  # tuples dropped by load shedding
     outputs: float
     output_rate: float | None
     memory: MemoryHeld
     latency: Latency
     response: Response
     longest_wait: float
-    overdue: int  # turns of segments that had waited for more than `max_wait`
-    starvations: int  # decisions whose highest-ranked segment, ready or not, had no work
-    scheduling: float  # time that deciding took, where that costs something
+    overdue: int  # turns given to segments that had waited longer than `max_wait`
+    starvations: int  # decisions where the highest-ranked segment, ready or not, had no work
+    scheduling: float  # time that decisions took, if the plan gives them a cost
     staleness: StaleShare
     queries: dict[str, QueryFigures]
     choices: list[dict[str, Any]] = field(default_factory=list)  # of a selector: instant, chosen, why, scores, figures
 
     def to_json(self) -> dict[str, Any]:
-        """The run as plain data; what does not exist is None."""
+        """Return the run as plain data."""
         return asdict(self)
 
 
@@ -121,33 +122,35 @@ def simulate(
     observers: Sequence[Observer] = (),
     progress: Callable[[float], None] | None = None,
 ) -> Run:
-    """Run a plan in virtual time; `progress` is told now and then what time it is there.
+    """Run a plan in virtual time; `progress` is called now and then with the virtual time.
 
-    With `record`, a folder, the run is written to a folder in it that is called like the policy.
+    With `record`, a folder, the run is recorded in a subfolder named after the policy.
     """
     if not isinstance(plan, Plan):
         plan = plan_from(plan) if isinstance(plan, Mapping) else read_plan(plan)
     if written := [query.name for query in plan.queries if query.node is not None]:
         raise PlanError(
-            f"{written[0]!r} is a query on rows, which virtual time has none of: `dsms run` runs it on files",
+            f"{written[0]!r} is a query on rows, and a simulation has no rows: use `dsms run`",
             f"queries.{written[0]}",
             plan.name,
         )
     if not isinstance(policy, str | Policy):
-        raise DsmsError(f"{policy!r} is not a policy: its name, or an object of a class of policies, is wanted")
+        raise DsmsError(f"{policy!r} is not a policy: expected a Policy or the name of one")
     for name, value in (("until", until), ("sample", sample), ("seed", seed)):
         if value is not None and not (is_number(value) and (value > 0 or (value == 0 and name != "sample"))):
-            raise DsmsError(f"{name} is {value!r}: a number {'above' if name == 'sample' else 'from'} 0 is wanted")
+            raise DsmsError(
+                f"{name} is {value!r}: expected a number {'above' if name == 'sample' else 'of at least'} 0"
+            )
     if seed is not None:
         if seed != int(seed):
-            raise DsmsError(f"seed is {seed!r}: a whole number from 0 is wanted")
+            raise DsmsError(f"seed is {seed!r}: expected a whole number of at least 0")
         plan = replace(plan, settings=replace(plan.settings, seed=int(seed)))
     until = plan.settings.until if until is None else until
     if cut and until is None:
         raise DsmsError("a run can be cut only at an instant: give --until, or `until` in [run]")
     text = policy if isinstance(policy, str) else policy.name
-    memory, turns, results, amounts = Memory(), Turns(), Results(plan), Amounts(plan)
-    samples = Samples(sample) if sample else None
+    memory, turns, results, amounts = MemoryMeasure(), TurnMeasure(), ResultMeasure(plan), FractionalOutputs(plan)
+    samples = MemorySamples(sample) if sample else None
     with ExitStack() as stack:
         watching: list[Observer] = [memory, turns, results, *([samples] if samples else []), *observers]
         if plan.settings.fractional:
@@ -155,36 +158,36 @@ def simulate(
         chosen = policy_named(policy) if isinstance(policy, str) else policy
         stop = until if cut and until is not None else math.inf
         engine = Engine(plan, chosen, runner=runner, observers=watching, until=until, cut=stop)
-        stack.callback(engine.runner.close)
-        if trace is not None:  # not before it is known that there will be a run: what stood in the file is lost
-            engine.watch(Trace(stack.enter_context(_opened(trace))))
-        recorder = None if record is None else _recorder(record, text)
+        stack.callback(engine.row_runner.close)
+        if trace is not None:  # opened last, because opening it deletes its contents
+            engine.watch(TurnTrace(stack.enter_context(_open_trace(trace))))
+        recorder = None if record is None else _open_recorder(record, text)
         if recorder is not None:
             stack.callback(recorder.close)
             engine.watch(recorder)
-        with rarely_collecting():
+        with reduce_gc():
             _drive(engine, progress)
         elapsed = stop if cut else engine.clock.now()
         engine.finish(elapsed)
         if cut:
-            _close(engine, results, turns, elapsed)
+            _count_unfinished(engine, results, turns, elapsed)
         if recorder is not None:
             recorder.finish(elapsed)
-    return _figures(text, engine, elapsed, memory, turns, results, amounts, samples)
+    return _build_run(text, engine, elapsed, memory, turns, results, amounts, samples)
 
 
-def _opened(trace: str | Path) -> TextIO:
+def _open_trace(trace: str | Path) -> TextIO:
     try:
         return open(trace, "w", encoding="utf-8")
     except OSError as error:
         raise DsmsError(f"the trace {str(trace)!r} cannot be written: {error.strerror}") from None
 
 
-def _recorder(folder: str | Path, policy: str) -> Recorder:
-    from dsms.recording.about import safe_name
-    from dsms.recording.recorder import Recorder  # pyarrow takes its time: only for those who record
+def _open_recorder(folder: str | Path, policy: str) -> RunRecorder:
+    from dsms.recording.manifest import safe_name
+    from dsms.recording.recorder import RunRecorder  # loads pyarrow: only when recording
 
-    return Recorder(Path(folder) / safe_name(policy), "sim")
+    return RunRecorder(Path(folder) / safe_name(policy), "sim")
 
 
 def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:
@@ -196,31 +199,35 @@ def _drive(engine: Engine, progress: Callable[[float], None] | None) -> None:
         progress(engine.clock.now())
 
 
-def _close(engine: Engine, results: Results, turns: Turns, elapsed: float) -> None:
-    """Count what is still under way when a run is cut: it is stale, and it has waited."""
-    prospects = engine.runner.prospects()
-    results.known = prospects is not None or not (engine.ledger.held or engine.undone)
-    oldest = dict(prospects or {})
-    waiting = [engine.runner.waiting_since(), *(step[4] for step in engine.undone[1:])]  # the first was in service
+def _count_unfinished(engine: Engine, results: ResultMeasure, turns: TurnMeasure, elapsed: float) -> None:
+    """Count the tuples still queued when a run is cut: they make outputs stale, and they have waited."""
+    runner = engine.runner
+    forecast_unfinished = runner.forecast_unfinished() if isinstance(runner, TupleRunner) else None
+    results.known = forecast_unfinished is not None or not (engine.ledger.held or engine.unfinished_steps)
+    oldest = dict(forecast_unfinished or {})
+    waiting = [
+        engine.runner.waiting_since(),
+        *(step.since for step in engine.unfinished_steps[1:]),
+    ]  # the first was in service
     turns.longest_wait = max(turns.longest_wait, elapsed - min(waiting))
-    for queue, *_, gone, _ in engine.undone:
-        name = queue.station.query.name
-        oldest[name] = min([oldest.get(name, math.inf), *gone])
+    for step in engine.unfinished_steps:
+        name = step.queue.station.query.name
+        oldest[name] = min([oldest.get(name, math.inf), *step.result_arrivals])
     for mine in results.queries:
         since = oldest.get(mine.query.name, math.inf)
         if since < elapsed:
             mine.staleness.add([since], [elapsed])
 
 
-def _figures(
+def _build_run(
     text: str,
     engine: Engine,
     elapsed: float,
-    memory: Memory,
-    turns: Turns,
-    results: Results,
-    amounts: Amounts,
-    samples: Samples | None,
+    memory: MemoryMeasure,
+    turns: TurnMeasure,
+    results: ResultMeasure,
+    amounts: FractionalOutputs,
+    samples: MemorySamples | None,
 ) -> Run:
     plan = engine.plan
     fractional = plan.settings.fractional
@@ -230,7 +237,7 @@ def _figures(
         n: None if fractional or not elapsed or not results.known else r.staleness.total / elapsed
         for n, r in queries.items()
     }
-    shed = shed_by_query(engine)
+    shed = count_shed_by_query(engine)
     shares = [(value, queries[name].query.weight) for name, value in stale.items() if value is not None]
     quantiles = results.quantiles()
     total = sum(outputs.values())
@@ -245,8 +252,8 @@ def _figures(
         outputs=total,
         output_rate=total / elapsed if elapsed else None,
         memory=MemoryHeld(
-            Level(count(memory.max_tuples), _mean(memory.tuples_integral, elapsed), memory.tuples_integral),
-            Level(memory.max_bytes, _mean(memory.bytes_integral, elapsed), memory.bytes_integral),
+            LevelStats(count(memory.max_tuples), _mean(memory.tuples_integral, elapsed), memory.tuples_integral),
+            LevelStats(memory.max_bytes, _mean(memory.bytes_integral, elapsed), memory.bytes_integral),
             [(instant, count(held)) for instant, held in samples.taken] if samples else [],
         ),
         latency=Latency(**quantiles),

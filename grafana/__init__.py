@@ -1,1 +1,1 @@
-"""Dashboards for Grafana, generated from the table of metrics: `make dashboards` writes them."""
+"""Grafana dashboards, generated from the metric table by `make dashboards`."""

@@ -1,4 +1,4 @@
-"""A dashboard around its panels: where they stand, variables for what they use, annotations, links to the others."""
+"""A dashboard as Grafana loads it: panels on a grid, variables, annotations, and links to the other dashboards."""
 
 from __future__ import annotations
 
@@ -6,35 +6,35 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grafana.expressions import SYSTEM, chosen, variables_in
+from grafana.expressions import SYSTEM_MATCHER, find_variables, select
 from grafana.panels import DATASOURCE, Json
 
-SCHEMA = 42  # version of dashboards' JSON that this is; Grafana brings older ones up to its own when it loads them
-WIDTH = 24
+SCHEMA_VERSION = 42  # of the dashboard JSON; Grafana migrates older versions when it loads them
+GRID_COLUMNS = 24
 TAG = "dsms"
-VALUES = {  # by variable: its label, and what it can be; later ones go by the choice of earlier ones
+VARIABLES = {  # by variable: its label and the query for its values; a later one depends on the earlier ones
     "system": ("System", "label_values(dsms_build_info, instance)"),
-    "domain": ("Domain", f"label_values(dsms_memory_tuples{{{SYSTEM}}}, domain)"),
-    "query": ("Query", f'label_values(dsms_query_weight{{{SYSTEM},domain=~"$domain"}}, query)'),
+    "domain": ("Domain", f"label_values(dsms_memory_tuples{{{SYSTEM_MATCHER}}}, domain)"),
+    "query": ("Query", f'label_values(dsms_query_weight{{{SYSTEM_MATCHER},domain=~"$domain"}}, query)'),
     "operator": (
         "Operator",
-        f'label_values(dsms_operator_info{{{SYSTEM},domain=~"$domain",query=~"$query"}}, operator)',
+        f'label_values(dsms_operator_info{{{SYSTEM_MATCHER},domain=~"$domain",query=~"$query"}}, operator)',
     ),
 }
 
 
 @dataclass(frozen=True)
 class Row:
-    """Panels side by side, of equal width."""
+    """Panels of equal width, side by side."""
 
-    title: str  # "": no heading above them
+    title: str  # "": no heading
     height: int
     panels: Sequence[Json]
 
 
 @dataclass(frozen=True)
 class Dashboard:
-    """One page."""
+    """One dashboard: an identifier, a title, a description and its rows of panels."""
 
     uid: str
     title: str
@@ -42,14 +42,14 @@ class Dashboard:
     rows: Sequence[Row]
 
     def to_json(self) -> Json:
-        """As Grafana loads it."""
-        panels = _placed(self.rows)
+        """The dashboard in Grafana's format."""
+        panels = _place_panels(self.rows)
         return {
             "uid": self.uid,
             "title": self.title,
             "description": self.description,
             "tags": [TAG],
-            "schemaVersion": SCHEMA,
+            "schemaVersion": SCHEMA_VERSION,
             "version": 1,
             "editable": True,
             "graphTooltip": 1,
@@ -60,21 +60,21 @@ class Dashboard:
             "timepicker": {},
             "annotations": {"list": _annotations()},
             "links": [_link()],
-            "templating": {"list": _variables(variables_in(json.dumps(panels)))},
+            "templating": {"list": _variables(find_variables(json.dumps(panels)))},
             "panels": panels,
         }
 
 
-def _placed(rows: Sequence[Row]) -> list[Json]:
-    """All panels with their places and numbers, from top to bottom."""
+def _place_panels(rows: Sequence[Row]) -> list[Json]:
+    """All panels with grid positions and numbers, from top to bottom."""
     found: list[Json] = []
     top = 0
     for row in rows:
         if row.title:
-            place = {"x": 0, "y": top, "w": WIDTH, "h": 1}
+            place = {"x": 0, "y": top, "w": GRID_COLUMNS, "h": 1}
             found.append({"type": "row", "title": row.title, "collapsed": False, "panels": [], "gridPos": place})
             top += 1
-        width = WIDTH // len(row.panels)
+        width = GRID_COLUMNS // len(row.panels)
         for column, panel in enumerate(row.panels):
             found.append({**panel, "gridPos": {"x": column * width, "y": top, "w": width, "h": row.height}})
         top += row.height
@@ -82,10 +82,10 @@ def _placed(rows: Sequence[Row]) -> list[Json]:
 
 
 def _variables(used: set[str]) -> list[Json]:
-    """Those that panels use, and those that these depend on."""
-    for name, (_, query) in reversed(VALUES.items()):
+    """The variables that panels use, and the variables these depend on."""
+    for name, (_, query) in reversed(VARIABLES.items()):
         if name in used:
-            used |= variables_in(query)
+            used |= find_variables(query)
     source = {
         "type": "datasource",
         "name": "datasource",
@@ -98,11 +98,11 @@ def _variables(used: set[str]) -> list[Json]:
         "refresh": 1,
         "regex": "",
     }
-    return [source, *(_variable(name, *VALUES[name]) for name in VALUES if name in used)]
+    return [source, *(_variable(name, *VARIABLES[name]) for name in VARIABLES if name in used)]
 
 
 def _variable(name: str, label: str, query: str) -> Json:
-    several = name != "system"  # domains of several systems may have the same names
+    several = name != "system"  # two systems may have domains of the same name
     return {
         "type": "query",
         "name": name,
@@ -114,18 +114,18 @@ def _variable(name: str, label: str, query: str) -> Json:
         "multi": several,
         "hide": 0,
         "options": [],
-        "refresh": 2,  # when the time changes: queries come and go
+        "refresh": 2,  # on every change of the time range, since queries are added and removed
         "regex": "",
         "sort": 1,
     }
 
 
 def _annotations() -> list[Json]:
-    """A line wherever another policy was put in charge, named after it."""
-    active = chosen("dsms_policy_active")
+    """A vertical line at every policy swap, with the name of the new policy."""
+    active = select("dsms_policy_active")
     return [
         {
-            "name": "Policy put in charge",
+            "name": "Policy swapped",
             "datasource": DATASOURCE,
             "enable": True,
             "hide": False,
@@ -133,7 +133,7 @@ def _annotations() -> list[Json]:
             "expr": f"{active} == 1 unless {active} offset $__interval == 1",
             "step": "1s",
             "titleFormat": "{{policy}}",
-            "textFormat": "decides in domain {{domain}}",
+            "textFormat": "active in domain {{domain}}",
             "tagKeys": "domain",
         }
     ]

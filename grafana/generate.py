@@ -1,4 +1,4 @@
-"""Writes the dashboards' JSON: `python -m grafana.generate`."""
+"""Write the dashboards as JSON files: `python -m grafana.generate`."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ FOLDER = Path(__file__).with_name("dashboards")
 DASHBOARDS = (OVERVIEW, OPERATORS, SCHEDULER, LOAD)
 
 
-def file_of(dashboard: Dashboard) -> Path:
-    """Where its JSON stands."""
+def dashboard_path(dashboard: Dashboard) -> Path:
+    """The file of a dashboard."""
     return FOLDER / f"{dashboard.uid.removeprefix('dsms-')}.json"
 
 
-def text_of(dashboard: Dashboard) -> str:
-    """Its JSON, the same whenever it is written."""
+def render_dashboard(dashboard: Dashboard) -> str:
+    """A dashboard as JSON text, the same on every run."""
     return json.dumps(dashboard.to_json(), indent=2, ensure_ascii=False) + "\n"
 
 
 if __name__ == "__main__":
     for each in DASHBOARDS:
-        file_of(each).write_text(text_of(each), encoding="utf-8")
-        print(file_of(each).relative_to(Path.cwd()))
+        dashboard_path(each).write_text(render_dashboard(each), encoding="utf-8")
+        print(dashboard_path(each).relative_to(Path.cwd()))

@@ -1,79 +1,87 @@
-"""Where operators' time goes, what waits for them, and the figures that policies go by."""
+"""The operators dashboard: how each spends its time, its queues, and the estimates that policies use."""
 
 from __future__ import annotations
 
 from grafana.dashboard import Dashboard, Row
-from grafana.expressions import chosen, quantile, rate
-from grafana.panels import Ask, table, timeseries
+from grafana.expressions import quantile, rate, select
+from grafana.panels import Target, table, timeseries
 
 STATES = ("running", "runnable", "blocked", "idle")
-NAME = "{{operator}}"
+OPERATOR_LEGEND = "{{operator}}"
 
 
-def _now(name: str) -> str:
-    """A metric with no labels but those that lines of the table are told apart by."""
-    return f"max by (domain, operator) ({chosen(name)})"
+def _instant(name: str) -> str:
+    """A metric's current value for each row of the table: one per domain and operator."""
+    return f"max by (domain, operator) ({select(name)})"
 
 
-TIME = Row(
+TIME_ROW = Row(
     "Time",
     9,
     (
         timeseries(
-            "Time split of the operators chosen",
-            *(Ask(f"avg({rate(f'dsms_operator_{state}_seconds_total')})", state) for state in STATES),
+            "Time by state, mean of the selected operators",
+            *(Target(f"avg({rate(f'dsms_operator_{state}_seconds_total')})", state) for state in STATES),
             stacked=True,
             most=1.0,
         ),
-        timeseries("Running", Ask(rate("dsms_operator_running_seconds_total"), NAME), stacked=True),
-        timeseries("Runnable: waits for its turn", Ask(rate("dsms_operator_runnable_seconds_total"), NAME), most=1.0),
+        timeseries(
+            "Running, share of time", Target(rate("dsms_operator_running_seconds_total"), OPERATOR_LEGEND), stacked=True
+        ),
+        timeseries(
+            "Runnable: waiting for a turn",
+            Target(rate("dsms_operator_runnable_seconds_total"), OPERATOR_LEGEND),
+            most=1.0,
+        ),
     ),
 )
-WHO = Row(
+OPERATORS_ROW = Row(
     "",
     10,
     (
         table(
             "Operators now",
             (
-                ("", f"max by (domain, operator, query, kind, actor) ({chosen('dsms_operator_info')})", None),
-                ("queued", _now("dsms_queue_tuples"), None),
-                ("selectivity", _now("dsms_operator_selectivity"), "percentunit"),
-                ("cost", _now("dsms_operator_cost_seconds"), "s"),
-                ("priority", _now("dsms_operator_priority"), None),
-                ("state", _now("dsms_state_bytes"), "bytes"),
+                ("", f"max by (domain, operator, query, kind, actor) ({select('dsms_operator_info')})", None),
+                ("queued", _instant("dsms_queue_tuples"), None),
+                ("selectivity", _instant("dsms_operator_selectivity"), "percentunit"),
+                ("cost", _instant("dsms_operator_cost_seconds"), "s"),
+                ("priority", _instant("dsms_operator_priority"), None),
+                ("state", _instant("dsms_state_bytes"), "bytes"),
             ),
             by=("domain", "query", "operator", "kind", "actor"),
         ),
     ),
 )
-QUEUES = Row(
+QUEUES_ROW = Row(
     "Queues",
     9,
     (
-        timeseries("Queues", Ask(chosen("dsms_queue_tuples"), NAME), stacked=True),
-        timeseries("Bytes in queues", Ask(chosen("dsms_queue_bytes"), NAME), stacked=True),
-        timeseries("Wait in the queue, p99", Ask(quantile(0.99, "dsms_queue_wait_seconds", "operator"), NAME)),
+        timeseries("Queued tuples", Target(select("dsms_queue_tuples"), OPERATOR_LEGEND), stacked=True),
+        timeseries("Queued bytes", Target(select("dsms_queue_bytes"), OPERATOR_LEGEND), stacked=True),
+        timeseries("Queue wait p99", Target(quantile(0.99, "dsms_queue_wait_seconds", "operator"), OPERATOR_LEGEND)),
     ),
 )
-FIGURES = Row(
-    "What policies go by",
+ESTIMATES_ROW = Row(
+    "Estimates that policies use",
     9,
     (
-        timeseries("Selectivity", Ask(chosen("dsms_operator_selectivity"), NAME)),
-        timeseries("Cost of a tuple", Ask(chosen("dsms_operator_cost_seconds"), NAME)),
-        timeseries("Priority", Ask(chosen("dsms_operator_priority"), NAME), floor=None),
+        timeseries("Selectivity", Target(select("dsms_operator_selectivity"), OPERATOR_LEGEND)),
+        timeseries("Cost per tuple", Target(select("dsms_operator_cost_seconds"), OPERATOR_LEGEND)),
+        timeseries("Priority", Target(select("dsms_operator_priority"), OPERATOR_LEGEND), floor=None),
     ),
 )
-FLOW = Row(
+THROUGHPUT_ROW = Row(
     "Tuples and state",
     8,
     (
-        timeseries("Taken in", Ask(rate("dsms_operator_taken_tuples_total"), NAME)),
-        timeseries("Put out", Ask(rate("dsms_operator_made_tuples_total"), NAME)),
-        timeseries("State", Ask(chosen("dsms_state_bytes"), NAME), stacked=True),
+        timeseries("Tuples in", Target(rate("dsms_operator_taken_tuples_total"), OPERATOR_LEGEND)),
+        timeseries("Tuples out", Target(rate("dsms_operator_made_tuples_total"), OPERATOR_LEGEND)),
+        timeseries("State size", Target(select("dsms_state_bytes"), OPERATOR_LEGEND), stacked=True),
         timeseries(
-            "Blocked: waits for another input", Ask(rate("dsms_operator_blocked_seconds_total"), NAME), most=1.0
+            "Blocked: waiting for another input",
+            Target(rate("dsms_operator_blocked_seconds_total"), OPERATOR_LEGEND),
+            most=1.0,
         ),
     ),
 )
@@ -81,6 +89,6 @@ FLOW = Row(
 OPERATORS = Dashboard(
     "dsms-operators",
     "dsms / Operators",
-    "Where operators' time goes, what waits for them, and the figures that policies go by.",
-    (TIME, WHO, QUEUES, FIGURES, FLOW),
+    "How operators spend their time, their queues, and the estimates that policies use.",
+    (TIME_ROW, OPERATORS_ROW, QUEUES_ROW, ESTIMATES_ROW, THROUGHPUT_ROW),
 )

@@ -1,93 +1,102 @@
-"""The first page to look at: what is held and what is the least possible, how late and how fresh, and who decides."""
+"""The overview dashboard: memory and its lower bound, latency, freshness, and the active policy."""
 
 from __future__ import annotations
 
 from grafana.dashboard import Dashboard, Row
-from grafana.expressions import SYSTEM, chosen, quantile, rate, total
-from grafana.panels import BAD, FAIR, GOOD, PLAIN, SHARE, Ask, stat, states, timeseries
+from grafana.expressions import SYSTEM_MATCHER, quantile, rate, select, total
+from grafana.panels import BAD, FAIR, GOOD, PLAIN, SHARE_THRESHOLDS, Target, stat, state_timeline, timeseries
 
-FRESH = ((0.5, FAIR), (0.9, GOOD))  # below a half is bad
-LATE = ((1.0, FAIR), (5.0, BAD))
-LATENCY = "dsms_tuple_latency_seconds"
-OF_QUERY = f'{SYSTEM},domain=~"$domain",query=~"$query"'  # of recording rules: the table does not have them
-FIRING = 'ALERTS{alertname=~"Dsms.+",alertstate="firing"}'
-
-
-def policy_band() -> dict[str, object]:
-    """Who was in charge, when."""
-    asked = Ask(chosen("dsms_policy_active"), "{{domain}} · {{policy}}")
-    return states("Policy in charge", asked, names=(("", PLAIN), ("in charge", "purple")))
+FRESHNESS_THRESHOLDS = ((0.5, FAIR), (0.9, GOOD))  # below 0.5 is bad
+LATENCY_THRESHOLDS_S = ((1.0, FAIR), (5.0, BAD))
+LATENCY_METRIC = "dsms_tuple_latency_seconds"
+QUERY_MATCHERS = (
+    f'{SYSTEM_MATCHER},domain=~"$domain",query=~"$query"'  # for recording rules, which are not in the metric table
+)
+FIRING_ALERTS = 'ALERTS{alertname=~"Dsms.+",alertstate="firing"}'
 
 
-NOW = Row(
+def policy_timeline() -> dict[str, object]:
+    """Which policy was active when."""
+    target = Target(select("dsms_policy_active"), "{{domain}} · {{policy}}")
+    return state_timeline("Active policy", target, names=(("", PLAIN), ("active", "purple")))
+
+
+SUMMARY_ROW = Row(
     "",
     4,
     (
-        stat("Alerts", Ask(f"count({FIRING}) or vector(0)", "firing"), limits=((1, BAD),)),
-        stat("Parts that answer", Ask(f"avg({chosen('dsms_part_up')})"), "percentunit", ((1.0, GOOD),), BAD),
-        stat("Held", Ask(total(chosen("dsms_memory_tuples")), "tuples")),
-        stat("Latency p99", Ask(quantile(0.99, LATENCY)), limits=LATE),
-        stat("Fresh", Ask(f"avg({chosen('dsms_freshness_ratio')})"), limits=FRESH, base=BAD),
-        stat("Busy", Ask(f"avg({chosen('dsms_utilisation_ratio')})"), limits=SHARE),
+        stat("Alerts", Target(f"count({FIRING_ALERTS}) or vector(0)", "firing"), limits=((1, BAD),)),
+        stat("Components up", Target(f"avg({select('dsms_part_up')})"), "percentunit", ((1.0, GOOD),), BAD),
+        stat("Tuples in memory", Target(total(select("dsms_memory_tuples")), "tuples")),
+        stat("Latency p99", Target(quantile(0.99, LATENCY_METRIC)), limits=LATENCY_THRESHOLDS_S),
+        stat("Freshness", Target(f"avg({select('dsms_freshness_ratio')})"), limits=FRESHNESS_THRESHOLDS, base=BAD),
+        stat("Utilisation", Target(f"avg({select('dsms_utilisation_ratio')})"), limits=SHARE_THRESHOLDS),
     ),
 )
-MEMORY = Row(
+MEMORY_ROW = Row(
     "Memory",
     9,
     (
         timeseries(
             "Memory and its lower bound",
-            Ask(total(chosen("dsms_memory_tuples"), "domain"), "held, domain {{domain}}"),
-            Ask(total(chosen("dsms_memory_bound_tuples"), "domain"), "least possible, domain {{domain}}", dashed=True),
+            Target(total(select("dsms_memory_tuples"), "domain"), "in memory, domain {{domain}}"),
+            Target(total(select("dsms_memory_bound_tuples"), "domain"), "lower bound, domain {{domain}}", dashed=True),
         ),
-        timeseries("Held beyond the bound", Ask(chosen("dsms_memory_gap_tuples"), "domain {{domain}}")),
+        timeseries("Memory above the lower bound", Target(select("dsms_memory_gap_tuples"), "domain {{domain}}")),
     ),
 )
-DECIDES = Row("Who decides", 6, (policy_band(),))
-RESULTS = Row(
+POLICY_ROW = Row("Scheduling policy", 6, (policy_timeline(),))
+RESULTS_ROW = Row(
     "Results",
     9,
     (
         timeseries(
             "Latency p50 and p99",
-            Ask(quantile(0.5, LATENCY), "p50"),
-            Ask(quantile(0.99, LATENCY), "p99"),
-            limits=LATE,
+            Target(quantile(0.5, LATENCY_METRIC), "p50"),
+            Target(quantile(0.99, LATENCY_METRIC), "p99"),
+            limits=LATENCY_THRESHOLDS_S,
         ),
-        timeseries("Freshness", Ask(chosen("dsms_freshness_ratio"), "{{query}}"), limits=FRESH, most=1.0),
+        timeseries(
+            "Freshness", Target(select("dsms_freshness_ratio"), "{{query}}"), limits=FRESHNESS_THRESHOLDS, most=1.0
+        ),
     ),
 )
-QUERIES = Row(
+QUERIES_ROW = Row(
     "Queries",
     8,
     (
         timeseries(
-            "Latency p99 by query, of the last minute",
-            Ask(f"query:{LATENCY}:p99_1m{{{OF_QUERY}}}", "{{query}}"),
+            "Latency p99 by query, last minute",
+            Target(f"query:{LATENCY_METRIC}:p99_1m{{{QUERY_MATCHERS}}}", "{{query}}"),
             unit="s",
-            limits=LATE,
+            limits=LATENCY_THRESHOLDS_S,
         ),
         timeseries(
-            "Time behind, of the last minute",
-            Ask(f"query:dsms_staleness_seconds:share_1m{{{OF_QUERY}}}", "{{query}}"),
+            "Stale share of time by query, last minute",
+            Target(f"query:dsms_staleness_seconds:share_1m{{{QUERY_MATCHERS}}}", "{{query}}"),
             unit="percentunit",
             most=1.0,
         ),
-        timeseries("Results", Ask(rate("dsms_result_rows_total"), "{{query}}"), stacked=True),
+        timeseries("Results", Target(rate("dsms_result_rows_total"), "{{query}}"), stacked=True),
     ),
 )
-BYTES = Row(
-    "Bytes",
+BYTES_ROW = Row(
+    "Memory in bytes and utilisation",
     7,
     (
-        timeseries("Memory of queues", Ask(chosen("dsms_memory_bytes"), "domain {{domain}}")),
-        timeseries("Busy", Ask(chosen("dsms_utilisation_ratio"), "domain {{domain}}"), limits=SHARE, most=1.0),
+        timeseries("Queue memory", Target(select("dsms_memory_bytes"), "domain {{domain}}")),
+        timeseries(
+            "Utilisation",
+            Target(select("dsms_utilisation_ratio"), "domain {{domain}}"),
+            limits=SHARE_THRESHOLDS,
+            most=1.0,
+        ),
     ),
 )
 
 OVERVIEW = Dashboard(
     "dsms-overview",
     "dsms / Overview",
-    "What is held and what is the least possible, how late and how fresh results are, and which policy decides.",
-    (NOW, MEMORY, DECIDES, RESULTS, QUERIES, BYTES),
+    "Memory and its lower bound, latency and freshness of results, and the active policy.",
+    (SUMMARY_ROW, MEMORY_ROW, POLICY_ROW, RESULTS_ROW, QUERIES_ROW, BYTES_ROW),
 )

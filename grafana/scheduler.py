@@ -1,92 +1,106 @@
-"""Who decides, how fast, at what cost, and what the adaptive policy thinks of its candidates."""
+"""The scheduler dashboard: the active policy, decisions and their cost, and the scores of the adaptive policy."""
 
 from __future__ import annotations
 
 from grafana.dashboard import Dashboard, Row
-from grafana.expressions import chosen, quantile, rate
-from grafana.overview import policy_band
-from grafana.panels import BAD, FAIR, GOOD, PLAIN, SHARE, Ask, states, timeseries
+from grafana.expressions import quantile, rate, select
+from grafana.overview import policy_timeline
+from grafana.panels import BAD, FAIR, GOOD, PLAIN, SHARE_THRESHOLDS, Target, state_timeline, timeseries
 
-DOMAIN = "domain {{domain}}"
-WASTED = ((0.05, FAIR), (0.25, BAD))
-TIMED = "dsms_scheduler_decision_seconds"
+DOMAIN_LEGEND = "domain {{domain}}"
+OVERHEAD_THRESHOLDS = ((0.05, FAIR), (0.25, BAD))
+DECISION_METRIC = "dsms_scheduler_decision_seconds"
 
-CHARGE = Row("Who decides", 6, (policy_band(),))
-SELECTOR = Row(
-    "The selector of the adaptive policy",
+POLICY_ROW = Row("Scheduling policy", 6, (policy_timeline(),))
+SELECTOR_ROW = Row(
+    "Adaptive policy: selector",
     8,
     (
-        states(
-            "Candidate that decides",
-            Ask(chosen("dsms_selector_active"), "{{domain}} · {{policy}}"),
-            names=(("", PLAIN), ("decides", "blue")),
+        state_timeline(
+            "Active candidate",
+            Target(select("dsms_selector_active"), "{{domain}} · {{policy}}"),
+            names=(("", PLAIN), ("active", "blue")),
         ),
-        timeseries("Scores", Ask(chosen("dsms_selector_score"), "{{policy}}, domain {{domain}}"), floor=None),
         timeseries(
-            "Changes",
-            Ask(f"increase({chosen('dsms_policy_switches_total')}[1m])", "switches, domain {{domain}}"),
-            Ask(f"increase({chosen('dsms_selector_choices_total')}[1m])", "choices, domain {{domain}}"),
+            "Candidate scores", Target(select("dsms_selector_score"), "{{policy}}, domain {{domain}}"), floor=None
+        ),
+        timeseries(
+            "Policy switches",
+            Target(f"increase({select('dsms_policy_switches_total')}[1m])", "switches, domain {{domain}}"),
+            Target(f"increase({select('dsms_selector_choices_total')}[1m])", "choices, domain {{domain}}"),
             unit="short",
         ),
     ),
 )
-DECISIONS = Row(
+DECISIONS_ROW = Row(
     "Decisions",
     8,
     (
-        timeseries("Decisions", Ask(rate("dsms_scheduler_decisions_total"), DOMAIN)),
+        timeseries("Decisions per second", Target(rate("dsms_scheduler_decisions_total"), DOMAIN_LEGEND)),
         timeseries(
-            "Time to decide",
-            Ask(quantile(0.5, TIMED, "domain"), "p50, domain {{domain}}"),
-            Ask(quantile(0.99, TIMED, "domain"), "p99, domain {{domain}}"),
+            "Decision time",
+            Target(quantile(0.5, DECISION_METRIC, "domain"), "p50, domain {{domain}}"),
+            Target(quantile(0.99, DECISION_METRIC, "domain"), "p99, domain {{domain}}"),
         ),
         timeseries(
-            "Idle with work",
-            Ask(rate("dsms_scheduler_idle_with_work_seconds_total"), DOMAIN),
-            limits=WASTED,
+            "Idle while work is queued",
+            Target(rate("dsms_scheduler_idle_with_work_seconds_total"), DOMAIN_LEGEND),
+            limits=OVERHEAD_THRESHOLDS,
             most=1.0,
         ),
     ),
 )
-TURNS = Row(
+TURNS_ROW = Row(
     "Turns",
     8,
     (
         timeseries(
-            "Time granted and used",
-            Ask(rate("dsms_slice_granted_seconds_total"), "granted, domain {{domain}}", dashed=True),
-            Ask(rate("dsms_slice_used_seconds_total"), "used, domain {{domain}}"),
+            "Slice time granted and used",
+            Target(rate("dsms_slice_granted_seconds_total"), "granted, domain {{domain}}", dashed=True),
+            Target(rate("dsms_slice_used_seconds_total"), "used, domain {{domain}}"),
         ),
-        timeseries("Busy", Ask(chosen("dsms_utilisation_ratio"), DOMAIN), limits=SHARE, most=1.0),
-        timeseries("Weights of queries", Ask(chosen("dsms_query_weight"), "{{query}}")),
+        timeseries(
+            "Utilisation", Target(select("dsms_utilisation_ratio"), DOMAIN_LEGEND), limits=SHARE_THRESHOLDS, most=1.0
+        ),
+        timeseries("Query weights", Target(select("dsms_query_weight"), "{{query}}")),
     ),
 )
-STATE = Row(
+STATE_ROW = Row(
     "",
     5,
     (
-        states("Paused", Ask(chosen("dsms_domain_paused"), DOMAIN), names=(("runs", GOOD), ("paused", FAIR))),
-        states("Failed", Ask(chosen("dsms_domain_failed"), DOMAIN), names=(("works", GOOD), ("failed", BAD))),
-        states(
+        state_timeline(
+            "Domains paused",
+            Target(select("dsms_domain_paused"), DOMAIN_LEGEND),
+            names=(("running", GOOD), ("paused", FAIR)),
+        ),
+        state_timeline(
+            "Domains failed", Target(select("dsms_domain_failed"), DOMAIN_LEGEND), names=(("ok", GOOD), ("failed", BAD))
+        ),
+        state_timeline(
             "Recording",
-            Ask(chosen("dsms_recording_failed"), DOMAIN),
-            names=(("is written", GOOD), ("has stopped", BAD)),
+            Target(select("dsms_recording_failed"), DOMAIN_LEGEND),
+            names=(("ok", GOOD), ("stopped", BAD)),
         ),
     ),
 )
-WATCHDOG = Row(
+WATCHDOG_ROW = Row(
     "Watchdog and quarantine",
     6,
     (
-        states("Gets on", Ask(chosen("dsms_watchdog_stalled"), DOMAIN), names=(("yes", GOOD), ("stalled", BAD))),
-        states(
-            "Queries at rest",
-            Ask(chosen("dsms_query_quarantined"), "{{query}}"),
-            names=(("runs", GOOD), ("quarantined", BAD)),
+        state_timeline(
+            "Watchdog: ok / stalled",
+            Target(select("dsms_watchdog_stalled"), DOMAIN_LEGEND),
+            names=(("ok", GOOD), ("stalled", BAD)),
+        ),
+        state_timeline(
+            "Quarantined queries",
+            Target(select("dsms_query_quarantined"), "{{query}}"),
+            names=(("running", GOOD), ("quarantined", BAD)),
         ),
         timeseries(
-            "Alerts of the watchdog",
-            Ask(f"increase({chosen('dsms_watchdog_alerts_total')}[1m])", DOMAIN),
+            "Watchdog alerts",
+            Target(f"increase({select('dsms_watchdog_alerts_total')}[1m])", DOMAIN_LEGEND),
             unit="short",
         ),
     ),
@@ -95,6 +109,6 @@ WATCHDOG = Row(
 SCHEDULER = Dashboard(
     "dsms-scheduler",
     "dsms / Scheduler and selector",
-    "Who decides, how fast and at what cost, and what the adaptive policy thinks of its candidates.",
-    (CHARGE, SELECTOR, DECISIONS, TURNS, STATE, WATCHDOG),
+    "The active policy, decisions and their cost, and how the adaptive policy scores its candidates.",
+    (POLICY_ROW, SELECTOR_ROW, DECISIONS_ROW, TURNS_ROW, STATE_ROW, WATCHDOG_ROW),
 )

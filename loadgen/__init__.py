@@ -1,5 +1,5 @@
-"""The data pipeline on Spark: bursty load, rows into a live system, traces, and the analysis of runs."""
+"""Generates load and pushes it into a live system with Spark, converts packet traces, and reports on recorded runs."""
 
-from loadgen.formats import register
+from loadgen.spark.register import register
 
 __all__ = ["register"]

@@ -1,1 +1,1 @@
-"""The commands by which people run the live system; Ray is loaded when one of them runs, not before."""
+"""The commands of the live system; each loads Ray only when it runs."""

@@ -1,8 +1,8 @@
-"""Watch a running system in the browser: its plan, memory, latency, freshness and who decides; Ctrl-C ends it.
+"""Watch and control a deployment in the browser: plan, memory, latency, freshness and policy; Ctrl-C ends it.
 
-Whoever can reach the page may look, unless there are tokens for `read` in --token-file: then one of them has to be
-shown first. To change anything there (the policy, QoS, weights, pause) one has to show one for `control`; without that
-option nobody can. `dsms status --help` explains the figures.
+All who can reach the page may look, unless --token-file has tokens for `read`: then the page asks for one of them. To
+change the policy, QoS, weights or pause, the page asks for a token for `control`; without --token-file it is read-only.
+`dsms status --help` explains the figures.
 """
 
 from __future__ import annotations
@@ -12,38 +12,45 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from actors.cli.asking import System, common, joined
-from actors.cli.up import secure
-from dsms.certificate import Certificate
-from dsms.cli.arguments import whole
-from dsms.cli.stopping import stoppable
+from actors.cli.up import add_security_options
+from actors.control.client import ControlClient, add_common_options, join_cluster
+from dsms.cli.arguments import parse_nonnegative_int
+from dsms.cli.signals import handle_signals
 from dsms.errors import DsmsError
-from dsms.tokens import Tokens
+from dsms.net.certificate import Certificate
+from dsms.net.tokens import Tokens
 
 HOST, PORT = "127.0.0.1", 7480
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    common(parser)
+    add_common_options(parser)
     parser.add_argument("--host", metavar="H", default=HOST, help=f"address to serve the page at (default: {HOST})")
     parser.add_argument(
-        "--port", type=whole, metavar="P", default=PORT, help=f"of the page; 0: any that is free (default: {PORT})"
+        "--port",
+        type=parse_nonnegative_int,
+        metavar="P",
+        default=PORT,
+        help=f"port of the page; 0: any free port (default: {PORT})",
     )
     parser.add_argument(
-        "--token-file", metavar="FILE", type=Path, help="what the page asks for before it lets anything be changed"
+        "--token-file",
+        metavar="FILE",
+        type=Path,
+        help="tokens that the page asks for before it shows or changes anything",
     )
-    secure(parser)
+    add_security_options(parser)
 
 
 def run(given: argparse.Namespace) -> int:
     tokens = None if given.token_file is None else Tokens.read(given.token_file)
     certificate = Certificate.of(str(given.certificate or ""), str(given.key or ""))
-    server = parts()
-    with stoppable(), joined(given) as cluster:
-        found = Finder(cluster, given.name, given.address)
-        found.system()  # that there is none is said here, not on the page; one that goes later may come back
+    server = import_console()
+    with handle_signals(), join_cluster(given) as cluster:
+        finder = Finder(cluster, given.name, given.address)
+        finder.find()  # fails here if there is no deployment; after this, an ended deployment may restart
         try:
-            with server.served(found.system, given.host, given.port, tokens, certificate) as url:
+            with server.serve(finder.find, given.host, given.port, tokens, certificate) as url:
                 print(
                     f"console of {given.name}: {url}" + ("" if tokens else " (read-only: no --token-file)"), flush=True
                 )
@@ -53,8 +60,8 @@ def run(given: argparse.Namespace) -> int:
     return 0
 
 
-def parts() -> Any:
-    """What serves the page; it loads NiceGUI."""
+def import_console() -> Any:
+    """Import the page's server, which loads NiceGUI."""
     try:
         from actors.console import server
     except ModuleNotFoundError as error:
@@ -65,21 +72,21 @@ def parts() -> Any:
 
 
 class Finder:
-    """Finds the system by its name, and the cluster too where that has gone and come back."""
+    """Finds a deployment by name; reconnects to its cluster after an outage."""
 
     def __init__(self, cluster: Any, name: str, address: str) -> None:
         self._cluster, self._name, self._address = cluster, name, address
-        self._left = False  # whether the cluster was gone when it was looked for last
+        self._is_disconnected = False  # whether the cluster was unreachable at the last attempt
 
-    def system(self) -> System:
-        """The system as it is now."""
-        if self._left:
+    def find(self) -> ControlClient:
+        """A client of the deployment as it is now."""
+        if self._is_disconnected:
             self._cluster.connect(self._address)
-            self._left = False
+            self._is_disconnected = False
         try:
-            self._cluster.reachable()
+            self._cluster.check_reachable()
         except DsmsError:
-            self._left = True
+            self._is_disconnected = True
             self._cluster.disconnect()
             raise
-        return System(self._name, self._cluster.deployment(self._name))
+        return ControlClient(self._name, self._cluster.get_deployment(self._name))

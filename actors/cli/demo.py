@@ -1,8 +1,8 @@
-"""See it work: a small Ray, four queries, a bursty load from Spark, and one policy after the other in charge.
+"""Compare four policies on a private Ray cluster: four queries, and the same bursty load from Spark for each policy.
 
-Every policy gets the same rows at the same instants, and begins with empty queues: before the next one takes over,
-no rows come until all that is held is worked off, which counts. What happens is recorded; at the end there is a report
-of it. Ctrl-C ends it at any time and leaves nothing running.
+Every policy gets the same rows at the same instants and starts with empty queues: the load pauses between two policies
+until all queues are empty, and that time counts. The run is recorded, and a report is written at the end. Ctrl-C ends
+it at any time and leaves nothing running.
 """
 
 from __future__ import annotations
@@ -15,154 +15,169 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
+from rich.table import Table
+
 from actors import demo
-from actors.cli import grids
-from actors.cli.asking import SLOW, System, log, part
-from actors.cli.console import HOST, parts
-from actors.cli.leaving import leaving
-from actors.cli.spectator import spectator
-from dsms.cli.arguments import positive, whole
-from dsms.cli.stopping import stoppable, undisturbed
-from dsms.cli.tables import percent, seconds, show, table
-from dsms.cli.telling import progress
-from dsms.clock import epoch, stopwatch
+from actors.cli.console import HOST, import_console
+from actors.cli.live_view import show_live_view
+from actors.cli.up import START_STATUS_TIMEOUT_S
+from actors.control.client import ControlClient, import_runtime, log
+from actors.control.status_tables import format_count, format_rate
+from dsms.cli.arguments import parse_nonnegative_int, parse_positive
+from dsms.cli.progress import show_progress
+from dsms.cli.signals import handle_signals, ignore_signals
+from dsms.cli.tables import format_percent, format_seconds, make_table, show
+from dsms.clock import monotonic_s, wall_time_s
+from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError, FailedError
-from dsms.live.setup import Setup
-from dsms.planfile import read_table
+from dsms.live.monitor.status import PhaseStatus
+from dsms.query.plan_file import read_table
 
 NAME = "demo"
 PLAN = Path(demo.__file__).with_name("plan.toml")
 POLICIES = ("fifo", "chain", "fas-mcq", "adaptive")
-SECONDS = 12.0
-DRAIN = 60.0  # seconds in which the queues must be worked off when nothing comes
-GLANCE = 0.1  # between two looks at them
-DOWN = 15.0
-SOON = 0.1  # seconds before the first row of a load: who is to decide on it is put in charge
-TURN = "its turn"
+PHASE_LENGTH_S = 12.0
+DRAIN_TIMEOUT_S = 60.0  # in which the queues must become empty without new rows
+DRAIN_POLL_S = 0.1  # between two checks of the queues
+SHUTDOWN_TIMEOUT_S = 15.0
+LOAD_LEAD_S = 0.1  # the swap happens this long before the first row of a load
+SWAP_REASON = "its turn"
 OUT, RECORDED, PAGE = "demo-report", "recorded", "report.html"
-CONFIG = {
-    "worker_maximum_startup_concurrency": 8
-}  # with fewer Ray warns, across the view, of as many actors as there are
+CONFIG = {"worker_maximum_startup_concurrency": 8}  # with fewer, Ray prints warnings over the view
 COLUMNS = ("policy", "memory mean", "max", "latency mean", "p99", "stale", "results", "turns", "swap")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--seconds", type=positive, metavar="S", default=SECONDS, help=f"of load a policy (default: {SECONDS:g})"
+        "--seconds",
+        type=parse_positive,
+        metavar="S",
+        default=PHASE_LENGTH_S,
+        help=f"of load per policy (default: {PHASE_LENGTH_S:g})",
     )
 
-    parser.add_argument("--metrics", type=whole, metavar="P", help="serve metrics at this port; 0: any that is free")
     parser.add_argument(
-        "--out", metavar="DIR", type=Path, default=Path(OUT), help=f"where the report goes, by date (default: {OUT})"
+        "--metrics", type=parse_nonnegative_int, metavar="P", help="serve metrics at this port; 0: any free port"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        type=Path,
+        default=Path(OUT),
+        help=f"folder of the reports, each in a folder by date (default: {OUT})",
     )
 
 
 def run(given: argparse.Namespace) -> int:
     plan = read_table(PLAN)
     out = given.out.resolve() / time.strftime("%Y-%m-%d-%H%M%S")
-    setup = replace(Setup.read(plan["live"]), metrics=given.metrics, record=str(out / RECORDED))
-    cluster = part("cluster")
-    with stoppable(), leaving(cluster):
-        found, report = _phases(cluster, plan, setup, given.seconds)
-    show(comparison(found, given.seconds))
+    setup = replace(LiveConfig.read(plan["live"]), metrics=given.metrics, record=str(out / RECORDED))
+    cluster = import_runtime("cluster.cluster")
+    with handle_signals(), import_runtime("cluster.cluster_exit").leave_cluster_on_exit(cluster):
+        phases, report = _run_phases(cluster, plan, setup, given.seconds)
+    show(compare_policies(phases, given.seconds))
     print(report)
     return 0
 
 
-def comparison(found: list[dict[str, Any]], length: float) -> Any:
-    """The phases of a status side by side."""
-    about = f"{length:g} s of the same load under each policy; memory in rows; stale: share of time, mean over queries"
-    made = table("", COLUMNS, left=("policy",), caption=about)
-    for phase in found:
-        made.add_row(
-            phase["policy"],
-            grids.rate(phase["memory_mean"]),
-            grids.count(phase["memory_max"]),
-            seconds(phase["latency_mean"]),
-            seconds(phase["latency_p99"]),
-            percent(phase["staleness"]),
-            grids.count(phase["results"]),
-            grids.count(phase["turns"]),
-            seconds(phase["swap_seconds"]),
+def compare_policies(phases: list[PhaseStatus], length: float) -> Table:
+    """A table of the phases' figures."""
+    caption = (
+        f"{length:g} s of the same load under each policy; memory in rows; stale: share of time, mean over queries"
+    )
+    table = make_table("", COLUMNS, left=("policy",), caption=caption)
+    for phase in phases:
+        table.add_row(
+            phase.policy,
+            format_rate(phase.memory_mean),
+            format_count(phase.memory_max),
+            format_seconds(phase.latency_mean),
+            format_seconds(phase.latency_p99),
+            format_percent(phase.staleness),
+            format_count(phase.results),
+            format_count(phase.turns),
+            format_seconds(phase.swap_seconds),
         )
-    return made
+    return table
 
 
-def _phases(cluster: Any, plan: dict[str, Any], setup: Setup, length: float) -> tuple[list[dict[str, Any]], str]:
-    """All from the beginning to the end: as the system's status tells of it, and where there is more."""
-    from loadgen.drive import Drive, Way  # these load Spark
-    from loadgen.load import Recipe
-    from loadgen.session import during
+def _run_phases(cluster: Any, plan: dict[str, Any], setup: LiveConfig, length: float) -> tuple[list[PhaseStatus], str]:
+    """Run the load under each policy; answers the phases of the status, and where the report is."""
+    from loadgen.spark.driver import Driver, PushTarget  # these load Spark
+    from loadgen.spark.session import open_session
+    from loadgen.spec.load import LoadSpec
 
-    never, recipe = Event(), Recipe.of(PLAN, duration=length)
+    never, spec = Event(), LoadSpec.of(PLAN, duration=length)
     with ExitStack() as stack:
-        with progress() as tell:
+        with show_progress() as tell:
             tell("starting Spark")
-            spark = stack.enter_context(during())
+            spark = stack.enter_context(open_session())
             tell("starting Ray")
-            cluster.local(_system_config=CONFIG)
-            handle = part("deployment").up(plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell)
-            running = System(NAME, handle)
-            door = running.ask("status", timeout=SLOW)["gateways"][0]["address"]
-            note = _console(stack, running)
-            tell(f"{note}; warming Spark up")
-            way = Way(door)
-            with Drive(spark, recipe, way) as drive:
+            cluster.start_local_ray(_system_config=CONFIG)
+            handle = import_runtime("control.deploy").up(
+                plan, str(PLAN.parent), str(PLAN), name=NAME, setup=setup, progress=tell
+            )
+            client = ControlClient(NAME, handle)
+            address = str(client.status(START_STATUS_TIMEOUT_S).gateways[0].address)
+            note = _start_console(stack, client)
+            tell(f"{note}; warming up Spark")
+            target = PushTarget(address)
+            with Driver(spark, spec, target) as drive:
                 drive.warm()
-        with spectator(running, note):
+        with show_live_view(client, note):
             for policy in POLICIES:
-                with Drive(spark, recipe, way) as drive:
+                with Driver(spark, spec, target) as drive:
                     begin = drive.start()
-                    never.wait(begin - SOON - epoch())
-                    running.ask("swap", policy, TURN)
-                    drive.wait(lambda: never.wait(GLANCE))
-                _drain(running, never)
-                running.ask("swap", POLICIES[0], "until the next load begins")
-        found = _told(running)
-        return found, _report(spark, Path(str(setup.record)))
+                    never.wait(begin - LOAD_LEAD_S - wall_time_s())
+                    client.ask("swap", policy, SWAP_REASON)
+                    drive.wait(lambda: never.wait(DRAIN_POLL_S))
+                _drain(client, never)
+                client.ask("swap", POLICIES[0], "until the next load begins")
+        phases = _take_down(client)
+        return phases, _report(spark, Path(str(setup.record)))
 
 
 def _report(spark: Any, recorded: Path) -> str:
-    """Work out what was recorded, and say where it is; the phases in between, when nothing comes, are not compared.
+    """Write the report of a recording; answers where it is. The phases between two loads are not compared.
 
-    Without it, as where nothing can draw or the disk is full, what the system itself has told is still worth showing.
+    If the report cannot be written (no drawing library, full disk), the demonstration still shows its table.
     """
-    from loadgen.report.report import report
+    from loadgen.report.report import write_report
 
     try:
-        with progress() as tell:
-            report(spark, [recorded], recorded.parent, tell, TURN)
+        with show_progress() as tell:
+            write_report(spark, [recorded], recorded.parent, tell, SWAP_REASON)
     except (DsmsError, ModuleNotFoundError) as error:
         return f"no report: {error}"
-    return f"memory beside the least possible, latency and staleness over time: {recorded.parent / PAGE}"
+    return f"report of memory (and its lower bound), latency and staleness over time: {recorded.parent / PAGE}"
 
 
-def _console(stack: ExitStack, running: System) -> str:
-    """Serve the page, read-only, until all is over; answers where it is. The demonstration goes on without it."""
+def _start_console(stack: ExitStack, client: ControlClient) -> str:
+    """Serve the read-only console until the demonstration ends; answers its address, or why there is none."""
     try:
-        url = stack.enter_context(parts().served(lambda: running, HOST, 0))
+        url = stack.enter_context(import_console().serve(lambda: client, HOST, 0))
     except DsmsError as error:
         return f"no console: {error}"
     return f"in the browser: {url}"
 
 
-def _told(running: System) -> list[dict[str, Any]]:
-    """What came of the phases; then the system is taken down."""
-    domain = running.ask("status")["domains"][0]
-    if domain["error"]:
-        raise FailedError(domain["error"])
-    with undisturbed():
+def _take_down(client: ControlClient) -> list[PhaseStatus]:
+    """End the deployment; answers the phases under load."""
+    domain = client.status().domains[0]
+    if domain.error:
+        raise FailedError(domain.error)
+    with ignore_signals():
         try:
-            running.ask("down", timeout=DOWN)
-        except FailedError as error:  # what has been shown stands; Ray ends what is left
+            client.ask("down", timeout=SHUTDOWN_TIMEOUT_S)
+        except FailedError as error:  # the figures are valid; Ray ends the remaining actors
             log.warning("%s", error)
-    return [phase for phase in domain["phases"] if phase["reason"] == TURN]
+    return [phase for phase in domain.phases if phase.reason == SWAP_REASON]
 
 
-def _drain(running: System, never: Event) -> None:
-    """Wait until nothing is held."""
-    begun = stopwatch()
-    while held := sum(one["held"] for one in running.ask("status")["domains"]):
-        if stopwatch() - begun > DRAIN:
-            raise FailedError(f"{held:,.0f} rows are still held {DRAIN:g} s after the last came")
-        never.wait(GLANCE)
+def _drain(client: ControlClient, never: Event) -> None:
+    """Wait until all queues are empty."""
+    begun = monotonic_s()
+    while held := sum(one.held or 0 for one in client.status().domains):
+        if monotonic_s() - begun > DRAIN_TIMEOUT_S:
+            raise FailedError(f"{held:,.0f} rows are still in queues {DRAIN_TIMEOUT_S:g} s after the last arrived")
+        never.wait(DRAIN_POLL_S)

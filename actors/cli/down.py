@@ -1,28 +1,29 @@
-"""Take a running system down: all its actors, its gateways' ports, what waits in its queues; the cluster stays.
+"""End a deployment: its actors, its gateways and the rows in its queues; the cluster stays.
 
-One that does not answer is ended all the same, without its parts being asked to finish.
+A deployment that does not answer is killed.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from actors.cli.asking import SLOW, System, common, joined, log, part
+from actors.control.client import ControlClient, add_common_options, import_runtime, join_cluster, log
 from dsms.errors import DsmsError
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    common(parser)
+    add_common_options(parser)
 
 
 def run(given: argparse.Namespace) -> int:
-    with joined(given) as cluster:
+    with join_cluster(given) as cluster:
         try:
-            System(given.name, cluster.deployment(given.name)).ask("down", timeout=SLOW)
+            if unsaved := ControlClient(given.name, cluster.get_deployment(given.name)).ask("down"):
+                log.warning("%s", unsaved)
         except DsmsError as error:
-            if given.name not in cluster.deployments():
+            if given.name not in cluster.list_deployments():
                 raise
-            log.warning("%s; what is left of it is ended without being asked", error)
-        part("parts").sweep(given.name)
+            log.warning("%s; its remaining actors are killed", error)
+        import_runtime("deployment.parts").tear_down(given.name)
     print(f"{given.name} is down")
     return 0

@@ -1,50 +1,46 @@
-"""Show who decides, since when, and the phases so far; or put another policy in charge from the next turn on.
+"""Show the policy in charge of each domain and the phases so far, or put another policy in charge.
 
-Queues, state and results are untouched by a swap. Columns: swap: the time it took; memory: rows in queues; latency,
-p99: of the phase's results; stale: share of the time a query's output was behind its input, mean over queries.
+A swap changes no queue, state or result. Columns: swap: the time it took; memory: rows in queues; latency, p99: of the
+phase's results; stale: share of the time a query's output was behind its input, mean over queries.
 """
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
 
-from actors.cli import grids
-from actors.cli.asking import chosen, common, system
+from actors.control.client import add_common_options, add_verb_argument, open_client, select_domains
+from actors.control.status_tables import build_phases_table, describe_policy
+from actors.scheduler.verbs import POLICY, REASON
 from dsms.cli.tables import show
-from dsms.policies.registry import policy_named, policy_names
-
-REASON = "asked for"
+from dsms.live.monitor.status import DomainStatus
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    there_are = ", ".join(policy_names())
-    parser.add_argument(
-        "policy", metavar="NAME[:key=value,…]", nargs="?", help=f"who is to decide. There are: {there_are}"
-    )
-    common(parser, domain="the one meant")
-    parser.add_argument("--reason", metavar="TEXT", help=f"why, for the record (default: {REASON!r})")
+    add_verb_argument(parser, POLICY, nargs="?")
+    add_common_options(parser, domain="the domain to show or change")
+    parser.add_argument("--reason", metavar=REASON.metavar, help=REASON.help)
 
 
 def run(given: argparse.Namespace) -> int:
     if given.policy is None:
-        with system(given) as running:
-            _show(chosen(running.ask("status"), given.domain))
+        with open_client(given) as client:
+            _show(select_domains(client.status(), given.domain))
         return 0
-    policy_named(given.policy)  # a typing error needs no cluster to be found
-    with system(given) as running:
-        swaps = running.ask("swap", given.policy, reason=given.reason or REASON, domain=given.domain)
+    POLICY.parse(given.policy)  # finds a misspelling before a cluster is needed
+    with open_client(given) as client:
+        swaps = client.ask("swap", given.policy, reason=given.reason or REASON.default, domain=given.domain)
     for swap in swaps:
         took = f"{swap['seconds'] * 1000:.3g} ms"
         print(f"domain {swap['domain']}: {swap['before']} → {swap['after']}, in {took}")
     return 0
 
 
-def _show(domains: list[dict[str, Any]]) -> None:
+def _show(domains: Sequence[DomainStatus]) -> None:
     for one in domains:
-        said = f"domain {one['domain']}: {grids.decider(one)}"
-        if one["phases"]:
-            last = one["phases"][-1]
-            said += f" since {last['since']:.1f} s ({last['reason']}); it is {one['now']:.1f} s"
-        print(said if not one.get("error") else f"{said}; it has failed: {one['error']}")
-    show(grids.phases(domains).table())
+        line = f"domain {one.domain}: {describe_policy(one.policy, one.decides)}"
+        if one.phases:
+            last = one.phases[-1]
+            line += f" since {last.since:.1f} s ({last.reason}); it is {one.now or 0.0:.1f} s"
+        print(line if not one.error else f"{line}; it has failed: {one.error}")
+    show(build_phases_table(domains).table())

@@ -1,33 +1,27 @@
-"""Show or set what is wanted of the results: memory, delay, rate, freshness and how much each counts.
+"""Show or set the quality-of-service goal: how much memory, delay, rate and freshness each count.
 
-Policies that go by it (adaptive, qos-chain) do so from their next decision on.
+Policies that use the goal (adaptive, qos-chain) follow it from their next decision on.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from actors.cli.asking import chosen, common, system
-from dsms.qos import SHORT, TEMPLATES, Qos
+from actors.control.client import add_common_options, add_verb_argument, open_client, select_domains
+from actors.scheduler.verbs import GOAL
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "qos",
-        metavar="NAME=WEIGHT,…",
-        nargs="?",
-        help=f"weights that add up to 1, as in memory=0.7,delay=0.3 (there are {', '.join(SHORT)}); or one of "
-        f"{', '.join(TEMPLATES)}",
-    )
-    common(parser, domain="the one meant")
+    add_verb_argument(parser, GOAL, nargs="?")
+    add_common_options(parser, domain="the domain to show or change")
 
 
 def run(given: argparse.Namespace) -> int:
-    wanted = None if given.qos is None else str(Qos.parse(given.qos))
-    with system(given) as running:
-        if wanted is not None:
-            running.ask("require", wanted, domain=given.domain)
-        domains = chosen(running.ask("status"), given.domain)
+    goal = None if given.qos is None else GOAL.parse(given.qos)
+    with open_client(given) as client:
+        if goal is not None:
+            client.ask("require", goal, domain=given.domain)
+        domains = select_domains(client.status(), given.domain)
     for one in domains:
-        print(f"domain {one['domain']}: {one.get('qos') or wanted or 'not told'}")
+        print(f"domain {one.domain}: {one.qos or goal or 'unknown'}")
     return 0

@@ -1,7 +1,7 @@
-"""Show the queries that run; add some from a file, remove one or release it from quarantine, while the others go on.
+"""Show the running queries; add some from a file, remove one or release it from quarantine while the others run.
 
-The file is TOML like a plan, with [queries.NAME] and, where they read what is not there yet, [streams.NAME] and
-[relations.NAME]; its queries may read the streams and the queries that run.
+The file is TOML like a plan, with [queries.NAME] and, for streams and relations that do not exist yet, [streams.NAME]
+and [relations.NAME]; its queries may read all running streams and queries.
 """
 
 from __future__ import annotations
@@ -9,41 +9,38 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from actors.cli import grids
-from actors.cli.asking import SLOW, System, common, system
+from actors.control.client import add_common_options, open_client
+from actors.control.status_tables import build_queries_table
 from dsms.cli.tables import show
 from dsms.errors import DsmsError, PlanError
-from dsms.planfile import read_table
+from dsms.query.plan_file import read_table
 
-WANTED = {"list": "", "add": "FILE", "remove": "NAME", "release": "NAME"}
+ACTION_ARGUMENTS = {"list": "", "add": "FILE", "remove": "NAME", "release": "NAME"}
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("action", choices=tuple(WANTED), nargs="?", default="list", help="what to do (default: list)")
-    parser.add_argument("what", metavar="FILE|NAME", nargs="?", help="the file to add, or the query that is meant")
-    common(parser)
+    parser.add_argument(
+        "action", choices=tuple(ACTION_ARGUMENTS), nargs="?", default="list", help="what to do (default: list)"
+    )
+    parser.add_argument("what", metavar="FILE|NAME", nargs="?", help="the file to add, or the query's name")
+    add_common_options(parser)
 
 
 def run(given: argparse.Namespace) -> int:
-    wanted = WANTED[given.action]
-    if bool(wanted) != (given.what is not None):
+    expected = ACTION_ARGUMENTS[given.action]
+    if bool(expected) != (given.what is not None):
         got = "nothing" if given.what is None else repr(given.what)
-        raise DsmsError(f"`dsms queries {given.action}` takes {wanted or 'nothing'} after it, and {got} is given")
+        raise DsmsError(f"`dsms queries {given.action}` takes {expected or 'nothing'} after it, not {got}")
     if given.action == "add":
         return _add(given)
-    with system(given) as running:
+    with open_client(given) as client:
         if given.action == "list":
-            return _list(running)
-        if given.action == "release":
-            print(f"released: {', '.join(running.ask('readmit', given.what, timeout=SLOW))}")
-            return 0
-        running.ask("remove", given.what, timeout=SLOW)
-    print(f"removed: {given.what}")
-    return 0
-
-
-def _list(running: System) -> int:
-    show(grids.queries(running.ask("status")["domains"]).table())
+            show(build_queries_table(client.status().domains).table())
+        elif given.action == "release":
+            print(f"released: {', '.join(client.ask('lift', given.what))}")
+        else:
+            client.ask("remove", given.what)
+            print(f"removed: {given.what}")
     return 0
 
 
@@ -51,8 +48,8 @@ def _add(given: argparse.Namespace) -> int:
     path = Path(given.what)
     table = read_table(path)
     if not table.get("queries"):
-        raise PlanError("there is no query: at least one [queries.NAME] is wanted", "queries", str(path))
-    with system(given) as running:
-        added = running.ask("add", table, str(path.resolve().parent), str(path), timeout=SLOW)
+        raise PlanError("there is no query: add at least one [queries.NAME]", "queries", str(path))
+    with open_client(given) as client:
+        added = client.ask("add", table, str(path.resolve().parent), str(path))
     print(f"added: {', '.join(added)}")
     return 0

@@ -1,8 +1,8 @@
-"""Show what runs: domains, queries, stations, and the gateways where rows are taken in.
+"""Show the status of a deployment: domains, queries, operators and gateways.
 
-used: share of recent time that work was done; idle with work: share that nothing was done though something waited;
-held: rows in queues; p50, p99: latency of recent results; stale: share of recent time a query's output was behind its
-input; passes: results per row of a station; busy: its share of the time.
+used: share of recent time in which operators ran; idle with work: share in which none ran though rows waited; held:
+rows in queues; p50, p99: latency of recent results; stale: share of recent time in which a query's output was behind
+its input; passes: results per row of an operator; busy: its share of the time.
 """
 
 from __future__ import annotations
@@ -11,30 +11,39 @@ import argparse
 import json
 from itertools import chain
 
-from actors.cli import grids
-from actors.cli.asking import common, system
+from actors.control.client import add_common_options, open_client
+from actors.control.status_tables import (
+    build_domains_table,
+    build_gateways_table,
+    build_operators_table,
+    build_queries_table,
+    describe_uptime,
+    list_durability,
+    list_failures,
+    list_problems,
+    list_recordings,
+)
 from dsms.cli.tables import show
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    common(parser)
+    add_common_options(parser)
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
 
 
 def run(given: argparse.Namespace) -> int:
-    with system(given) as running:
-        status = running.ask("status")
+    with open_client(given) as client:
+        status = client.status()
     if given.json:
-        print(json.dumps(status, allow_nan=False))
+        print(json.dumps(status.to_json(), allow_nan=False))
         return 0
-    found = status["domains"]
-    print(f"{status['name']}: up {grids.uptime(status)}, dsms {status['version']}")
-    if status.get("metrics"):
-        print(f"metrics at {status['metrics']}")
-    told = (grids.failures(status), grids.troubles(status), grids.recorded(status), grids.durable(status))
-    for said in chain.from_iterable(told):
-        print(said)
-    parts = (grids.domains(found), grids.queries(found), grids.stations(found), grids.gateways(status["gateways"]))
-    for grid in parts:
-        show(grid.table())
+    print(f"{status.name}: up {describe_uptime(status)}, dsms {status.version}")
+    if status.metrics:
+        print(f"metrics at {status.metrics}")
+    for line in chain(list_failures(status), list_problems(status), list_recordings(status), list_durability(status)):
+        print(line)
+    domains = status.domains
+    for table in (build_domains_table(domains), build_queries_table(domains), build_operators_table(domains)):
+        show(table.table())
+    show(build_gateways_table(status.gateways).table())
     return 0

@@ -1,1 +1,1 @@
-"""The live page in the browser: one look at the system a moment for all who watch, charts as plain data, controls."""
+"""The console: a live page in the browser with charts, tables and controls of one deployment."""

@@ -1,16 +1,17 @@
-"""What a domain's figures were of late: one sample a look, the oldest forgotten."""
+"""The recent history of a domain's figures: one sample per poll, the oldest dropped."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-KEPT = 300  # samples: five minutes at one a second
+from dsms.live.monitor.status import DomainStatus
+
+HISTORY_SAMPLES = 300  # five minutes at one sample a second
 
 
 class Sample(NamedTuple):
-    """A domain's figures at an instant of its own clock; what is not known is None."""
+    """A domain's figures at an instant of its own clock; None: unknown."""
 
     at: float
     held: float | None
@@ -18,19 +19,19 @@ class Sample(NamedTuple):
     p50: float | None
     p99: float | None
     fresh: float | None  # share of recent time, mean over queries
-    least_fresh: float | None  # the same of the worst of them
+    least_fresh: float | None  # of the stalest query
     decides: str | None
 
 
 class History:
     """The last samples of one domain."""
 
-    def __init__(self, kept: int = KEPT) -> None:
+    def __init__(self, kept: int = HISTORY_SAMPLES) -> None:
         self._kept: deque[Sample] = deque(maxlen=kept)
 
-    def add(self, domain: Mapping[str, Any]) -> None:
-        """Take down how things stand; a clock that has gone back is another run's, and begins anew."""
-        now = domain.get("now")
+    def add(self, domain: DomainStatus) -> None:
+        """Add a sample; a clock that went back belongs to another run, whose history starts empty."""
+        now = domain.now
         if now is None:
             return
         if self._kept and now < self._kept[-1].at:
@@ -43,19 +44,18 @@ class History:
         return tuple(self._kept)
 
 
-def sample(now: float, domain: Mapping[str, Any]) -> Sample:
+def sample(now: float, domain: DomainStatus) -> Sample:
     """The figures of a domain's status."""
-    latency = domain.get("latency") or {}
-    stale = [query["staleness"] for query in domain["queries"] if query.get("staleness") is not None]
+    stale = [query.staleness for query in domain.queries if query.staleness is not None]
     return Sample(
         now,
-        domain.get("held"),
-        domain.get("bound"),
-        latency.get("p50"),
-        latency.get("p99"),
-        _rest(domain.get("staleness")),
+        domain.held,
+        domain.bound,
+        domain.latency.p50,
+        domain.latency.p99,
+        _rest(domain.staleness),
         _rest(max(stale, default=None)),
-        domain.get("decides"),
+        domain.decides,
     )
 
 

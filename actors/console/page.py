@@ -1,29 +1,30 @@
-"""The page: what it is made of, and how it is brought up to date from the last look at the system."""
+"""The console's page: its elements, and how they are updated from the last poll."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from nicegui import ui
 
-from actors.cli import grids
 from actors.console.controls import Controls
-from actors.console.facts import Fact, decisions, facts, gone
-from actors.console.graph import LEAST, extent, graph
+from actors.console.facts import Fact, decisions, describe_outage, facts
+from actors.console.graph import MIN_HEIGHT_PX, extent, graph
 from actors.console.panel import Panel
-from actors.console.poller import View
+from actors.console.poller import PageState
 from actors.console.progress import charts, progress
 from actors.console.theme import DARK, LIGHT, Theme
-from actors.console.timeline import HEIGHT, timeline
-from dsms.clock import stopwatch
+from actors.console.timeline import HEIGHT_PX, timeline
+from actors.control.status_tables import StatusTable, build_operators_table, build_queries_table, list_failures
+from dsms.clock import monotonic_s
+from dsms.live.monitor.status import DeploymentStatus, DomainStatus
 
-TICK = 0.25  # seconds between two looks at whether there is anything new
-ROWS = 40  # of a table
-PRIMARY = "#1f6fb2"  # white on it is easy to read
+PAGE_REFRESH_S = 0.25  # between two checks for a new poll
+TABLE_ROWS_LIMIT = 40  # of a table
+PRIMARY = "#1f6fb2"  # white text on it is easy to read
 SYSTEM, LIGHT_NAME, DARK_NAME = "system", "light", "dark"
-NO_DOMAIN: Mapping[str, Any] = {"streams": [], "stations": [], "queries": [], "phases": []}
-FOLLOW = """
+NO_DOMAIN = DomainStatus(domain="", state="")
+FOLLOW_THEME_JS = """
 const dark = window.matchMedia('(prefers-color-scheme: dark)');
 dark.addEventListener('change', () => emitEvent('system_dark', dark.matches));
 emitEvent('system_dark', dark.matches);
@@ -39,11 +40,11 @@ CSS = """
 
 
 class Page:
-    """One viewer's."""
+    """The page of one viewer."""
 
-    def __init__(self, view: Callable[[], View], controls: Controls) -> None:
+    def __init__(self, view: Callable[[], PageState], controls: Controls) -> None:
         self._view = view
-        self._shown = -1  # the number of the look that is on the page
+        self._shown = -1  # the number of the poll that is on the page
         self._domain_name: str | None = None
         self._system_dark, self._wish = False, SYSTEM
         ui.add_css(CSS)
@@ -57,17 +58,17 @@ class Page:
                 self._charts()
                 self._tables()
         ui.on("system_dark", lambda event: self._system(bool(event.args)))
-        ui.timer(TICK, self.refresh)
+        ui.timer(PAGE_REFRESH_S, self.refresh)
 
     def follow(self) -> None:
-        """Be told by the browser whether its system is dark, now and whenever that changes."""
-        ui.run_javascript(FOLLOW)
+        """Ask the browser to report dark mode, now and after every change."""
+        ui.run_javascript(FOLLOW_THEME_JS)
 
     def refresh(self) -> None:
-        """Show the last look, unless it is on the page."""
+        """Show the last poll, unless it is shown already."""
         view = self._view()
-        self._gone.set_text(said := gone(view, stopwatch()) or "")
-        self._gone.set_visibility(bool(said))
+        self._gone.set_text(message := describe_outage(view, monotonic_s()) or "")
+        self._gone.set_visibility(bool(message))
         if view.number == self._shown:
             return
         self._shown = view.number
@@ -75,28 +76,28 @@ class Page:
         if view.status is not None and view.error is None:
             self._show(view, view.status)
 
-    def _show(self, view: View, status: Mapping[str, Any]) -> None:
+    def _show(self, view: PageState, status: DeploymentStatus) -> None:
         domain = view.domain(self._domain_name) or NO_DOMAIN
-        names = [one["domain"] for one in status["domains"]]
+        names = [one.domain for one in status.domains]
         if names != list(self._domains.options):
-            self._domains.set_options(names, value=domain.get("domain"))
+            self._domains.set_options(names, value=domain.domain or None)
         self._domains.set_visibility(len(names) > 1)
-        self._name.set_text(str(status["name"]))
+        self._name.set_text(status.name)
         for label, fact in zip(self._facts, facts(status, domain), strict=True):
-            _tell(label, fact)
-        failures = grids.failures(dict(status))
+            _show_fact(label, fact)
+        failures = list_failures(status)
         self._failures.set_text("\n".join(failures))
         self._failures.set_visibility(bool(failures))
         self._draw(view, domain)
-        mine = [one for one in view.decisions if one.get("domain") == domain.get("domain")]
+        mine = [one for one in view.decisions if one.get("domain") == domain.domain]
         _rows(self._decisions, decisions(mine))
-        _rows(self._queries, _records(grids.queries([dict(domain)])))
-        _rows(self._stations, _records(grids.stations([dict(domain)])))
+        _rows(self._queries, _records(build_queries_table([domain])))
+        _rows(self._stations, _records(build_operators_table([domain])))
         self._panel.refresh()
 
-    def _draw(self, view: View, domain: Mapping[str, Any]) -> None:
+    def _draw(self, view: PageState, domain: DomainStatus) -> None:
         theme = self._theme
-        _chart(self._timeline, timeline(view.history.get(domain.get("domain", ""), ()), domain["phases"], theme))
+        _chart(self._timeline, timeline(view.history.get(domain.domain, ()), domain.phases, theme))
         wide, high = extent(domain)
         self._graph.style(f"min-width: {wide}px; height: {high}px")
         _chart(self._graph, graph(domain, theme))
@@ -126,11 +127,11 @@ class Page:
     def _charts(self) -> None:
         with ui.element("div").classes("w-full grid grid-cols-1 lg:grid-cols-12 gap-3"):
             with _card("Over time", "lg:col-span-7"):
-                self._timeline = _echart(timeline((), (), LIGHT), f"height: {HEIGHT}px")
+                self._timeline = _echart(timeline((), (), LIGHT), f"height: {HEIGHT_PX}px")
             with ui.column().classes("lg:col-span-5 gap-3 w-full"):
                 with _card("Plan: rows queued before each operator", "w-full"), ui.element("div") as around:
-                    around.classes("dsms-plan w-full").props("tabindex=0")  # what is scrolled, with arrows too
-                    self._graph = _echart(graph(NO_DOMAIN, LIGHT), f"height: {LEAST}px")
+                    around.classes("dsms-plan w-full").props("tabindex=0")  # so that arrow keys scroll it
+                    self._graph = _echart(graph(NO_DOMAIN, LIGHT), f"height: {MIN_HEIGHT_PX}px")
                 with _card("Progress chart", "w-full"):
                     self._path = ui.select([], label="Query and path", on_change=self._again).props("dense outlined")
                     self._path.classes("w-full")
@@ -143,9 +144,9 @@ class Page:
             ).classes("dsms-decisions")
         with ui.element("div").classes("w-full grid grid-cols-1 lg:grid-cols-12 gap-3"):
             with _card("Queries", "lg:col-span-5"):
-                self._queries = _grid_table(grids.queries([]))
+                self._queries = _grid_table(build_queries_table([]))
             with _card("Operators, the longest queue first", "lg:col-span-7"):
-                self._stations = _grid_table(grids.stations([]))
+                self._stations = _grid_table(build_operators_table([]))
 
     @property
     def _theme(self) -> Theme:
@@ -165,7 +166,7 @@ class Page:
         self._again()
 
     def _again(self) -> None:
-        """Show all anew, whether or not the system has changed."""
+        """Redraw everything at the next refresh."""
         self._shown = -1
 
 
@@ -189,13 +190,13 @@ def _echart(option: dict[str, Any], style: str) -> ui.echart:
 
 
 def _chart(chart: ui.echart, option: dict[str, Any]) -> None:
-    """Put another option in place of the one there is."""
+    """Replace a chart's option."""
     chart.options.clear()
     chart.options.update(option)
     chart.update()
 
 
-def _tell(label: ui.label, fact: Fact) -> None:
+def _show_fact(label: ui.label, fact: Fact) -> None:
     label.set_text(fact.text)
     label.classes(replace=f"font-semibold {fact.colour}".strip())
 
@@ -208,20 +209,20 @@ def _table(columns: Sequence[str], left: Sequence[str]) -> ui.table:
     return made.classes("w-full")
 
 
-def _grid_table(grid: grids.Grid) -> ui.table:
-    columns = [column for column in grid.columns if column]  # the one without a name is a bar
+def _grid_table(grid: StatusTable) -> ui.table:
+    columns = [column for column in grid.columns if column]  # the column without a name is a bar
     return _table(columns, grid.left)
 
 
-def _records(grid: grids.Grid) -> list[dict[str, str]]:
-    """A grid's rows by column."""
+def _records(grid: StatusTable) -> list[dict[str, str]]:
+    """A table's rows as records."""
     return [
         {"key": row[0], **{column: text for column, text in zip(grid.columns, row, strict=True) if column}}
-        for row in grid.rows[:ROWS]
+        for row in grid.rows[:TABLE_ROWS_LIMIT]
     ]
 
 
 def _rows(table: ui.table, rows: list[dict[str, str]]) -> None:
-    """Send rows only where they differ."""
+    """Send rows only if they have changed."""
     if table.rows != rows:
         table.rows = rows

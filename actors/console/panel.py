@@ -1,4 +1,4 @@
-"""The controls on the page: locked until the token is shown; fields have labels, and Enter does what a button does."""
+"""The controls on the page: locked until a token is entered; Enter does what the button does."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from nicegui import run, ui
 
-from actors.console.controls import WANTED, Controls, parameter_names, qos_weights, usable
-from actors.console.poller import View
+from actors.console.controls import WEIGHTED_METRICS, Controls, list_policies, parameter_names, qos_weights
+from actors.console.poller import PageState
 from dsms.errors import DsmsError
 
 FIELD = "dense outlined"
@@ -16,29 +16,29 @@ Say = Callable[..., str]
 
 
 class Panel:
-    """Fields and buttons of one page; `domain` says which domain is meant."""
+    """Fields and buttons of one page; `domain` answers the selected domain."""
 
-    def __init__(self, controls: Controls, view: Callable[[], View], domain: Callable[[], str | None]) -> None:
+    def __init__(self, controls: Controls, view: Callable[[], PageState], domain: Callable[[], str | None]) -> None:
         self._controls, self._view, self._domain = controls, view, domain
         self._box = ui.row().classes("w-full items-end gap-x-6 gap-y-2")
         self._seen_qos: str | None = None
         self._fill()
 
     def refresh(self) -> None:
-        """What runs may have changed: other queries, other wishes, paused or not."""
+        """Show the present queries, QoS weights and pause state."""
         if not self._controls.open:
             return
         domain = self._view().domain(self._domain())
         if domain is None:
             return
-        names = [query["name"] for query in domain["queries"]]
+        names = [query.name for query in domain.queries]
         if names != list(self._query.options):
             self._query.set_options(names, value=self._query.value if self._query.value in names else None)
-        if domain.get("qos") != self._seen_qos:  # whoever has changed it; a field that is being filled in stays else
-            self._seen_qos = domain.get("qos")
+        if domain.qos != self._seen_qos:  # only after a change, so that a field being filled in stays
+            self._seen_qos = domain.qos
             for name, weight in qos_weights(self._seen_qos).items():
                 self._weights[name].value = round(weight, 3)
-        self._pause.set_text("Resume" if domain.get("state") == "paused" else "Pause")
+        self._pause.set_text("Resume" if domain.state == "paused" else "Pause")
 
     def _fill(self) -> None:
         self._box.clear()
@@ -49,38 +49,37 @@ class Panel:
                 self._weight_fields()
                 self._pause = _button("Pause", self._pause_or_resume)
                 self.refresh()
-            elif self._controls.strict and self._controls.visible:
+            elif self._controls.is_read_only and self._controls.visible:
                 ui.label("Read-only: the console was started without a token for control.").props('role="note"')
             else:
                 self._token_fields()
 
     def _token_fields(self) -> None:
-        wish = "Read-only. Show the token to change what runs:" if self._controls.visible else "Show a token to look:"
-        ui.label(wish).classes("self-center")
+        prompt = "Read-only. Enter a token to make changes:" if self._controls.visible else "Enter a token to look:"
+        ui.label(prompt).classes("self-center")
         token = ui.input("Token", password=True).props(f"{FIELD} autocomplete=off").classes("w-64")
         button = _button("Unlock", lambda: None)
-        said = ui.label().props('role="alert"').classes("self-center text-negative")
+        message = ui.label().props('role="alert"').classes("self-center text-negative")
 
         async def unlock() -> None:
             button.disable()
-            said.set_text("")
-            right = await self._controls.unlock(token.value or "")
-            if right:
+            message.set_text("")
+            if await self._controls.unlock(token.value or ""):
                 self._fill()
                 if self._controls.open:
                     self._policy.run_method("focus")
                 return
             button.enable()
             token.value = ""
-            said.set_text("That is not the token.")
+            message.set_text("authentication failed: unknown token")
 
         button.on_click(unlock)
         token.on("keydown.enter", unlock)
 
     def _policy_fields(self) -> None:
         with _group("Policy"):
-            known, domain = usable(), self._view().domain(self._domain()) or {}
-            now = str(domain.get("policy")).partition(":")[0]
+            known, domain = list_policies(), self._view().domain(self._domain())
+            now = "" if domain is None else str(domain.policy).partition(":")[0]
             chosen = now if now in known else known[0]
             self._policy = ui.select(known, value=chosen, label="Policy", on_change=self._hint).props(FIELD)
             self._policy.classes("w-44")
@@ -94,7 +93,7 @@ class Panel:
     def _qos_fields(self) -> None:
         self._weights: dict[str, Any] = {}
         with _group("QoS weights"):
-            for name in WANTED:
+            for name in WEIGHTED_METRICS:
                 field = ui.number(name, min=0, step=0.1).props(FIELD).classes("w-24")
                 field.on("keydown.enter", self._require)
                 self._weights[name] = field
@@ -109,12 +108,13 @@ class Panel:
 
     def _hint(self) -> None:
         names = parameter_names(str(self._policy.value))
-        self._given.props["placeholder"] = ", ".join(f"{name}=…" for name in names) or "it has none"
+        self._given.props["placeholder"] = ", ".join(f"{name}=…" for name in names) or "no parameters"
 
     def _weight_of(self) -> None:
-        """The query's present weight is where to begin."""
-        domain = self._view().domain(self._domain()) or {"queries": []}
-        self._weight.value = next((q["weight"] for q in domain["queries"] if q["name"] == self._query.value), None)
+        """Fill in the query's present weight."""
+        domain = self._view().domain(self._domain())
+        queries = () if domain is None else domain.queries
+        self._weight.value = next((query.weight for query in queries if query.name == self._query.value), None)
 
     async def _swap(self) -> None:
         policy, given, reason = str(self._policy.value), self._given.value or "", self._reason.value or ""
@@ -128,12 +128,12 @@ class Panel:
         await self._do(self._controls.weigh, self._query.value, self._weight.value)
 
     async def _pause_or_resume(self) -> None:
-        domain = self._view().domain(self._domain()) or {}
-        paused = domain.get("state") == "paused"
-        await self._do(self._controls.resume if paused else self._controls.pause, self._domain())
+        domain = self._view().domain(self._domain())
+        is_paused = domain is not None and domain.state == "paused"
+        await self._do(self._controls.resume if is_paused else self._controls.pause, self._domain())
 
     async def _do(self, change: Say, *given: Any) -> None:
-        """Have it done elsewhere, since an answer may take a while, and say what has come of it."""
+        """Make a change in another thread, since it may take a while, and show its outcome."""
         try:
             ui.notify(await run.io_bound(change, *given), type="positive")
         except DsmsError as error:
@@ -141,7 +141,7 @@ class Panel:
 
 
 def _group(title: str) -> ui.row:
-    """Fields that belong together, said so to those who hear the page too."""
+    """A group of fields, labelled for screen readers too."""
     return ui.row().classes("items-center gap-2").props(f'role="group" aria-label="{title}"')
 
 

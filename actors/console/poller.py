@@ -1,4 +1,4 @@
-"""One look at the system a moment, whoever watches: several browsers cost as much as one."""
+"""Polls a deployment once a second for all open pages together."""
 
 from __future__ import annotations
 
@@ -8,66 +8,67 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from actors.console.history import History, Sample
-from actors.console.source import Look
-from dsms.clock import stopwatch
+from actors.console.source import Observation
+from dsms.clock import monotonic_s
+from dsms.live.monitor.status import DeploymentStatus, DomainStatus
 
-EVERY = 1.0  # seconds between two looks
-CLOSING = 10.0  # seconds for a look that has begun to end
+POLL_INTERVAL_S = 1.0  # between two polls
+STOP_TIMEOUT_S = 10.0  # for a running poll to finish
 
 
 @dataclass(frozen=True)
-class View:
-    """All that a page shows; it is replaced, never changed."""
+class PageState:
+    """What a page shows; replaced as a whole after every poll."""
 
-    number: int = 0  # of looks so far, those that failed too
-    status: Mapping[str, Any] | None = None  # the last there was
+    number: int = 0  # of polls so far, failed ones included
+    status: DeploymentStatus | None = None  # the last one received
     decisions: tuple[Mapping[str, Any], ...] = ()
     history: Mapping[str, tuple[Sample, ...]] = field(default_factory=dict)  # by domain
-    error: str | None = None  # why the last look failed
-    hidden: bool = False  # whether whoever looks may not
-    heard: float | None = None  # by the stopwatch: when the last answer came
+    error: str | None = None  # why the last poll failed
+    hidden: bool = False  # the viewer has not entered a token for reading
+    heard: float | None = None  # monotonic time of the last answer
 
-    def domain(self, name: str | None) -> Mapping[str, Any] | None:
+    def domain(self, name: str | None) -> DomainStatus | None:
         """The domain of this name, else the first."""
-        domains = self.status["domains"] if self.status else []
-        return next((one for one in domains if one["domain"] == name), domains[0] if domains else None)
+        domains = self.status.domains if self.status else []
+        return next((one for one in domains if one.domain == name), domains[0] if domains else None)
 
 
 class Poller:
-    """Looks in a thread of its own; whoever wants to know reads `view`."""
+    """Polls in its own thread; pages read `view`."""
 
-    def __init__(self, look: Callable[[], Look], every: float = EVERY) -> None:
-        self._look, self._every = look, every
-        self.view = View()
+    def __init__(self, poll: Callable[[], Observation], every: float = POLL_INTERVAL_S) -> None:
+        self._poll, self._every = poll, every
+        self.view = PageState()
         self._histories: dict[str, History] = {}
         self._enough = threading.Event()
         self._thread = threading.Thread(target=self._run, name="console poller", daemon=True)
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start polling."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Look no more."""
+        """Stop polling."""
         self._enough.set()
         if self._thread.is_alive():
-            self._thread.join(CLOSING)
+            self._thread.join(STOP_TIMEOUT_S)
 
     def once(self) -> None:
-        """Look; what cannot be seen is said, and what was seen last stays."""
+        """Poll; after an error the view keeps the last status and says why."""
         before = self.view
         try:
-            seen = self._look()
-        except (Exception, SystemExit) as error:  # whatever is wrong, watching goes on; Ray leaves by SystemExit too
-            said = str(error) or type(error).__name__
-            self.view = replace(before, number=before.number + 1, error=said)
+            seen = self._poll()
+        except (Exception, SystemExit) as error:  # polling continues after any error; Ray raises SystemExit too
+            message = str(error) or type(error).__name__
+            self.view = replace(before, number=before.number + 1, error=message)
             return
-        if before.status is not None and before.status.get("since") != seen.status.get("since"):
-            self._histories.clear()  # another system of the same name
-        for domain in seen.status["domains"]:
-            self._histories.setdefault(domain["domain"], History()).add(domain)
+        if before.status is not None and before.status.since != seen.status.since:
+            self._histories.clear()  # another deployment of the same name
+        for domain in seen.status.domains:
+            self._histories.setdefault(domain.domain, History()).add(domain)
         history = {name: kept.samples() for name, kept in self._histories.items()}
-        self.view = View(before.number + 1, seen.status, tuple(seen.decisions), history, heard=stopwatch())
+        self.view = PageState(before.number + 1, seen.status, tuple(seen.decisions), history, heard=monotonic_s())
 
     def _run(self) -> None:
         while not self._enough.is_set():

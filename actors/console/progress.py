@@ -1,4 +1,4 @@
-"""The progress charts of a query as it is measured: what is left of a tuple over the time spent on it, the envelope."""
+"""Progress charts of the running queries: how much is left of a tuple over the time spent on it, and the envelope."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from typing import Any
 from actors.console.theme import FONT, Theme
 from dsms.advice.reasons import PathChart
 from dsms.charts import progress_chart
+from dsms.live.monitor.status import DomainStatus, OperatorStatus
 
-MOST = 200  # ways through a plan that are offered
-Found = Mapping[str, Any]
+PATHS_LIMIT = 200  # paths that are offered
 
 
-def charts(domain: Found) -> dict[str, PathChart]:
-    """By title, those of all ways from a stream to a query's results."""
-    stations = {one["name"]: one for one in domain["stations"]}
+def charts(domain: DomainStatus) -> dict[str, PathChart]:
+    """The charts of all paths from a stream to a query's results, by title."""
+    operators = {one.name: one for one in domain.stations}
     found: dict[str, PathChart] = {}
-    for one in domain["stations"]:
-        for path in _ways(one["name"], stations, MOST - len(found)) if one.get("sink") else ():
-            known = [stations[name] for name in path]
+    for one in domain.stations:
+        for path in _find_paths(one.name, operators, PATHS_LIMIT - len(found)) if one.sink else ():
+            known = [operators[name] for name in path]
             points = progress_chart(
-                [each["cost"] for each in known], [each["selectivity"] for each in known], _sizes(path, stations)
+                [each.cost for each in known], [each.selectivity for each in known], _sizes(path, operators)
             )
-            chart = PathChart.of(one["query"], path, points)
+            chart = PathChart.of(one.query, path, points)
             found[chart.title] = chart
     return found
 
 
 def progress(chart: PathChart | None, theme: Theme) -> dict[str, Any]:
-    """The chart as it is drawn: steps, and the lower envelope that cuts them into chains."""
+    """The chart as an ECharts option: steps, and the lower envelope that splits them into chains."""
     points = [(time * 1e6, size) for time, size in chart.points] if chart else []
     names = chart.path if chart else []
     hull = [points[place] for place in chart.envelope] if chart else []
@@ -84,26 +84,26 @@ def _point(point: tuple[float, float], name: str, theme: Theme) -> dict[str, Any
     return {"value": [float(f"{point[0]:.6g}"), float(f"{point[1]:.6g}")], "name": name, "label": label}
 
 
-def _ways(name: str, stations: Mapping[str, Found], most: int) -> list[list[str]]:
-    """All ways from a stream to this station, so many at most."""
+def _find_paths(name: str, operators: Mapping[str, OperatorStatus], limit: int) -> list[list[str]]:
+    """Up to `limit` paths from a stream to this operator."""
     found: list[list[str]] = []
-    open_ways = [[name]]
-    while open_ways and len(found) < most:
-        way = open_ways.pop()
-        for read in stations[way[0]].get("inputs", ()):
-            if read["name"] in stations:
-                open_ways.append([read["name"], *way])
-            elif way not in found:
-                found.append(way)
+    partial = [[name]]
+    while partial and len(found) < limit:
+        path = partial.pop()
+        for read in operators[path[0]].inputs:
+            if read.name in operators:
+                partial.append([read.name, *path])
+            elif path not in found:
+                found.append(path)
     return found
 
 
-def _sizes(path: Sequence[str], stations: Mapping[str, Found]) -> list[float]:
-    """The bytes of a tuple before each station on a way, as far as they are its own."""
+def _sizes(path: Sequence[str], operators: Mapping[str, OperatorStatus]) -> list[float]:
+    """The bytes of a tuple before each operator on a path that this reader frees."""
     sizes = []
     for place, name in enumerate(path):
-        wanted = path[place - 1] if place else None
-        inputs = stations[name]["inputs"]
-        mine = [read for read in inputs if (read["name"] == wanted if wanted else read["name"] not in stations)]
-        sizes.append(mine[0]["size"])
+        before = path[place - 1] if place else None
+        inputs = operators[name].inputs
+        own = [read for read in inputs if (read.name == before if before else read.name not in operators)]
+        sizes.append(own[0].size)
     return sizes

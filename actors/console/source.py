@@ -1,41 +1,44 @@
-"""Where the page's data come from: a running system, asked, and found again after it was gone."""
+"""Reads status and decisions of a deployment for the console; finds it again after an outage."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from actors.cli.asking import System
+from actors.control.client import ControlClient
 from dsms.errors import FailedError
+from dsms.live.monitor.status import DeploymentStatus
 
-PATIENCE = 5.0  # seconds for an answer: who looks every second will not wait longer
-DECISIONS = 8  # the last of each domain
+STATUS_TIMEOUT_S = 5.0  # for an answer: the console polls every second
+DECISIONS_SHOWN = 8  # the last of each domain
 
 
-class Look(NamedTuple):
-    """What was seen of a system at one moment."""
+class Observation(NamedTuple):
+    """One poll of a deployment."""
 
-    status: dict[str, Any]
+    status: DeploymentStatus
     decisions: list[dict[str, Any]]
 
 
-class Source:
-    """Asks a system that may go and come back: one that does not answer is looked for anew the next time."""
+class DeploymentSource:
+    """Calls a deployment that may restart: after a failed call it is looked up again."""
 
-    def __init__(self, find: Callable[[], System]) -> None:
+    def __init__(self, find: Callable[[], ControlClient]) -> None:
         self._find = find
-        self._system: System | None = None
+        self._system: ControlClient | None = None
 
-    def look(self) -> Look:
-        """How everything stands, and what was decided last."""
-        return Look(self.ask("status", timeout=PATIENCE), self.ask("why", DECISIONS, timeout=PATIENCE))
+    def poll(self) -> Observation:
+        """The present status and the last decisions."""
+        return Observation(
+            self.ask("status", timeout=STATUS_TIMEOUT_S), self.ask("why", DECISIONS_SHOWN, timeout=STATUS_TIMEOUT_S)
+        )
 
-    def ask(self, method: str, *given: Any, **named: Any) -> Any:
-        """What the system answers."""
+    def ask(self, verb: str, *arguments: Any, **named: Any) -> Any:
+        """Call a control verb; answers what the deployment answers."""
         system = self._system or self._find()
         self._system = system
         try:
-            return system.ask(method, *given, **named)
+            return system.ask(verb, *arguments, **named)
         except FailedError:
             self._system = None
             raise

@@ -1,4 +1,4 @@
-"""The colours of charts, by light and by dark, told apart by those who see fewer of them too."""
+"""Chart colours for light and dark pages; colour-blind viewers can tell them apart."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from dsms.policies.registry import policy_names
 
-FONT = "Roboto, sans-serif"  # the page's own: charts measure their texts by it
+FONT = "Roboto, sans-serif"  # the page's font: charts measure text with it
 BANDS = (
     "#0072b2", "#7a5195", "#5c6b73", "#b8860b", "#a6492c", "#d55e00", "#4d7c0f", "#8c6d46",
     "#b0407f", "#2f6f8f", "#00876c", "#c2437a", "#3f51b5", "#6d4c41", "#455a64", "#827717",
@@ -18,15 +18,15 @@ COLD_LIGHT, COLD_DARK, HOT = (232, 238, 246), (44, 53, 66), (214, 69, 65)
 
 @dataclass(frozen=True)
 class Theme:
-    """What a chart is drawn with."""
+    """The colours of a chart."""
 
-    back: str  # what it is drawn on
+    back: str  # background
     ink: str  # text
     faint: str  # axes
     grid: str
-    line: str  # what is measured
-    second: str  # what is beside it
-    bound: str  # what could be
+    line: str  # first series
+    second: str  # second series
+    bound: str  # lower bound
     cold: tuple[int, int, int]  # an empty queue
 
 
@@ -35,12 +35,12 @@ DARK = Theme("#1d1d1d", "#e3e8f0", "#9aa7ba", "#333d4b", "#56b4e9", "#f0934e", "
 
 
 def policy_colour(policy: str, known: Sequence[str] = ()) -> str:
-    """The same for a policy whatever its parameters, on every page."""
+    """A policy's colour, independent of its parameters."""
     names, name = list(known or policy_names()), policy.partition(":")[0]
     return BANDS[(names.index(name) if name in names else len(names)) % len(BANDS)]
 
 
 def heat(share: float, theme: Theme) -> str:
-    """From an empty queue's colour to a full one's."""
+    """The colour between an empty queue (0) and a full one (1)."""
     share = min(1.0, max(0.0, share))
     return "#" + "".join(f"{round(a + (b - a) * share):02x}" for a, b in zip(theme.cold, HOT, strict=True))

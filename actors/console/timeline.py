@@ -1,26 +1,27 @@
-"""Who was in charge and how it fared, one above the other on one axis of time: a function of samples and phases."""
+"""The console's chart over time: policy in charge, memory, latency and freshness, from samples and phases."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from actors.console.history import Sample
 from actors.console.theme import FONT, Theme, policy_colour
+from dsms.live.monitor.status import PhaseStatus
 
-SPAN = 120.0  # seconds shown
+SPAN_S = 120.0  # seconds shown
 LEFT, RIGHT = 64, 16  # pixels beside the plots
-PLOTS = ((30, 26), (92, 140), (268, 116), (420, 92))  # of each: pixels from the top, and its height
-HEIGHT = 560
-NARROW = 0.07  # of the span: a stretch too short to have its policy's name in it
+PLOTS_PX = ((30, 26), (92, 140), (268, 116), (420, 92))  # of each plot: distance from the top, height
+HEIGHT_PX = 560
+MIN_LABEL_SHARE = 0.07  # of the span: a shorter phase has no label
 Option = dict[str, Any]
 
 
-def timeline(samples: Sequence[Sample], phases: Sequence[Mapping[str, Any]], theme: Theme) -> Option:
-    """The policy in charge as a band; memory with its bound, latency and freshness below it."""
+def timeline(samples: Sequence[Sample], phases: Sequence[PhaseStatus], theme: Theme) -> Option:
+    """The chart: a band of policies; memory with its lower bound, latency and freshness below."""
     now = samples[-1].at if samples else 0.0
-    until = max(now, SPAN)
-    since = until - SPAN
+    until = max(now, SPAN_S)
+    since = until - SPAN_S
     shown = [sample for sample in samples if sample.at >= since]
     return {
         "animation": False,
@@ -30,9 +31,9 @@ def timeline(samples: Sequence[Sample], phases: Sequence[Mapping[str, Any]], the
         "legend": [_legend(place, names, theme) for place, names in enumerate(LEGENDS, 1)],
         "tooltip": {"trigger": "axis", "confine": True, "order": "seriesAsc"},
         "axisPointer": {"link": [{"xAxisIndex": "all"}], "label": {"show": False}},
-        "grid": [{"left": LEFT, "right": RIGHT, "top": top, "height": high} for top, high in PLOTS],
-        "xAxis": [_time(place, since, until, theme) for place in range(len(PLOTS))],
-        "yAxis": [_scale(place, theme) for place in range(len(PLOTS))],
+        "grid": [{"left": LEFT, "right": RIGHT, "top": top, "height": high} for top, high in PLOTS_PX],
+        "xAxis": [_time(place, since, until, theme) for place in range(len(PLOTS_PX))],
+        "yAxis": [_scale(place, theme) for place in range(len(PLOTS_PX))],
         "series": [_band(phases, since, now), *_lines(shown, theme)],
     }
 
@@ -41,20 +42,20 @@ TITLES = ("Policy in charge", "Memory: rows held", "Latency of results, ms", "Fr
 LEGENDS = (("held", "least possible"), ("p50", "p99"), ("mean", "least fresh"))
 
 
-def bands(phases: Sequence[Mapping[str, Any]], since: float, until: float) -> list[tuple[str, float, float]]:
-    """Who was in charge from when to when, as far as it is shown."""
+def bands(phases: Sequence[PhaseStatus], since: float, until: float) -> list[tuple[str, float, float]]:
+    """The policy, start and end of each phase inside the shown time."""
     found = []
     for phase in phases:
-        begin, end = max(phase["since"], since), until if phase["until"] is None else min(phase["until"], until)
+        begin, end = max(phase.since, since), until if phase.until is None else min(phase.until, until)
         if end > begin:
-            found.append((str(phase["policy"] or "–"), begin, end))
+            found.append((phase.policy or "–", begin, end))
     return found
 
 
-def _band(phases: Sequence[Mapping[str, Any]], since: float, until: float) -> Option:
+def _band(phases: Sequence[PhaseStatus], since: float, until: float) -> Option:
     areas = []
     for policy, begin, end in bands(phases, since, until):
-        named = end - begin > NARROW * SPAN
+        named = end - begin > MIN_LABEL_SHARE * SPAN_S
         areas.append(
             [
                 {
@@ -101,23 +102,23 @@ def _times(factor: float, value: float | None) -> float | None:
 
 
 def _rounded(value: float | None) -> float | None:
-    """What can be read off a chart, and no more to send."""
+    """Four digits: enough for a chart, and less to send."""
     return None if value is None else float(f"{value:.4g}")
 
 
 def _title(place: int, text: str, theme: Theme) -> Option:
     style = {"fontSize": 12, "fontWeight": "bold", "color": theme.ink}
-    return {"text": text, "left": 8, "top": PLOTS[place][0] - 26, "textStyle": style}
+    return {"text": text, "left": 8, "top": PLOTS_PX[place][0] - 26, "textStyle": style}
 
 
 def _legend(place: int, names: Sequence[str], theme: Theme) -> Option:
     style = {"color": theme.ink, "fontSize": 11}
-    where = {"right": RIGHT, "top": PLOTS[place][0] - 26}
+    where = {"right": RIGHT, "top": PLOTS_PX[place][0] - 26}
     return {"data": list(names), **where, "itemWidth": 18, "itemHeight": 8, "icon": "roundRect", "textStyle": style}
 
 
 def _time(place: int, since: float, until: float, theme: Theme) -> Option:
-    last = place == len(PLOTS) - 1
+    last = place == len(PLOTS_PX) - 1
     return {
         "type": "value",
         "gridIndex": place,
@@ -129,7 +130,7 @@ def _time(place: int, since: float, until: float, theme: Theme) -> Option:
             "show": last, "color": theme.faint, "formatter": "{value} s", "showMinLabel": False, "showMaxLabel": False
         },
         "splitLine": {"show": False},
-        "name": "the system's own time" if last else "",
+        "name": "time of the deployment's clock" if last else "",
         "nameLocation": "middle",
         "nameGap": 22,
         "nameTextStyle": {"color": theme.faint, "fontSize": 11},
@@ -139,7 +140,7 @@ def _time(place: int, since: float, until: float, theme: Theme) -> Option:
 def _scale(place: int, theme: Theme) -> Option:
     if place == 0:
         return {"type": "value", "gridIndex": 0, "show": False, "min": 0, "max": 1}
-    limits = {"min": 0, "max": 100, "interval": 50} if place == len(PLOTS) - 1 else {"min": 0, "splitNumber": 3}
+    limits = {"min": 0, "max": 100, "interval": 50} if place == len(PLOTS_PX) - 1 else {"min": 0, "splitNumber": 3}
     return {
         "type": "value",
         "gridIndex": place,

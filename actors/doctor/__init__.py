@@ -1,1 +1,1 @@
-"""What a machine needs to run a live system, looked at without starting anything."""
+"""Checks whether a machine can run a deployment, without starting anything."""

@@ -1,4 +1,4 @@
-"""One thing that was looked at: how it is, and what to do about it."""
+"""The result of one check: ok, warning or error, what was found, and what to do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ GIB = 2**30
 
 
 class Finding(NamedTuple):
-    """`state`: fine, may turn out to be in the way, or is."""
+    """A check's result; `remedy` is empty if all is well."""
 
     state: str
     what: str
@@ -17,7 +17,7 @@ class Finding(NamedTuple):
     remedy: str = ""
 
 
-def least(what: str, value: float, found: str, remedy: str, wanted: float, needed: float = 0.0) -> Finding:
-    """A warning below what is wanted, an error below what is needed."""
-    state = ERROR if value < needed else WARNING if value < wanted else OK
+def check_minimum(what: str, value: float, found: str, remedy: str, recommended: float, needed: float = 0.0) -> Finding:
+    """A warning below the recommended value, an error below the needed one."""
+    state = ERROR if value < needed else WARNING if value < recommended else OK
     return Finding(state, what, found, "" if state == OK else remedy)

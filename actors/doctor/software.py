@@ -1,4 +1,4 @@
-"""What is installed: Python, Ray, Spark with its Java, and what is nice to have."""
+"""Checks of installed software: Python, Ray, Spark with its Java, and optional programs."""
 
 from __future__ import annotations
 
@@ -10,42 +10,42 @@ from importlib.metadata import PackageNotFoundError, requires, version
 
 from actors.doctor.finding import ERROR, OK, WARNING, Finding
 from dsms.errors import DsmsError
-from loadgen.java import java_home, version_of
+from loadgen.spark.java import find_java_home, read_version
 
-PACKAGES = {  # what they are for, and the extra that brings them
-    "ray": ("`dsms up` and all that is live", "ray"),
+PACKAGES = {  # which commands need them, and the extra that installs them
+    "ray": ("`dsms up` and all live commands", "ray"),
     "pyspark": ("`dsms load` and `dsms report`", "spark"),
     "nicegui": ("`dsms console`", "console"),
 }
 PROGRAMS = {"prometheus": "deploy/prometheus", "chromium": "`make pictures` and the tests of the console"}
 
 
-def software() -> Iterator[Finding]:
-    """All of it; nothing that is not installed is an error."""
+def check_software() -> Iterator[Finding]:
+    """All checks of software; a missing package is only a warning."""
     yield Finding(OK, "Python", ".".join(map(str, sys.version_info[:3])))
     for name in PACKAGES:
-        yield package(name)
-    yield java()
+        yield check_package(name)
+    yield check_java()
     for name in PROGRAMS:
-        yield program(name)
+        yield check_program(name)
 
 
-def package(name: str) -> Finding:
-    """Whether a package is there, and is the one that this version was made with."""
+def check_package(name: str) -> Finding:
+    """Whether a package is installed, in the version that dsms requires."""
     purpose, extra = PACKAGES[name]
     remedy = f"pip install 'dsms[{extra}]'"
     try:
-        found = version(name)
+        installed = version(name)
     except PackageNotFoundError:
         return Finding(WARNING, name, f"not installed; {purpose} need it", remedy)
-    wanted = pinned(name)
-    if wanted is not None and found != wanted:
-        return Finding(ERROR, name, f"{found} is installed; {wanted} is wanted", remedy)
-    return Finding(OK, name, found)
+    expected = read_pinned_version(name)
+    if expected is not None and installed != expected:
+        return Finding(ERROR, name, f"{installed} is installed; {expected} is expected", remedy)
+    return Finding(OK, name, installed)
 
 
-def pinned(name: str) -> str | None:
-    """The only version that will do, where there is one."""
+def read_pinned_version(name: str) -> str | None:
+    """The exact version that dsms requires; None if it requires none."""
     try:
         lines = requires("dsms") or []
     except PackageNotFoundError:
@@ -54,21 +54,21 @@ def pinned(name: str) -> str | None:
     return next((match[1] for match in found if match), None)
 
 
-def java() -> Finding:
-    """The one that Spark would run on."""
+def check_java() -> Finding:
+    """The Java that Spark would use."""
     try:
-        home = java_home()
+        home = find_java_home()
     except DsmsError as error:
         return Finding(WARNING, "Java", "none that Spark can run on", str(error).partition(": ")[2] or str(error))
     except OSError as error:
-        return Finding(WARNING, "Java", f"cannot be made fit for Spark: {error}", "let XDG_CACHE_HOME be writable")
-    found = version_of(home / "bin" / "java")
+        return Finding(WARNING, "Java", f"cannot be prepared for Spark: {error}", "make XDG_CACHE_HOME writable")
+    found = read_version(home / "bin" / "java")
     if found is None:
         return Finding(ERROR, "Java", f"{home / 'bin' / 'java'} does not run", f"remove {home}, and try again")
     return Finding(OK, "Java", f"{found}, by {home}")
 
 
-def program(name: str) -> Finding:
-    """Whether one that can be done without is there."""
+def check_program(name: str) -> Finding:
+    """Whether an optional program is installed."""
     path = shutil.which(name)
-    return Finding(OK, name, path or f"not there: only {PROGRAMS[name]} would use it")
+    return Finding(OK, name, path or f"not installed: only {PROGRAMS[name]} uses it")

@@ -1,1 +1,1 @@
-"""For people who choose a policy: why a decision falls as it does, what suits a plan, and pictures of both."""
+"""Advice on policies: explains decisions and priorities, recommends a policy for a plan, and draws charts."""

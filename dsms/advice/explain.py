@@ -1,4 +1,4 @@
-"""How a policy sees a plan: the segments in the order of their priorities, and what these are made of."""
+"""Explains how a policy ranks a plan: the segments by priority, and the inputs of each priority."""
 
 from __future__ import annotations
 
@@ -7,27 +7,36 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dsms.advice.reasons import Inputs, PathChart, Reasons, finite, knows_the_future, path_charts, rule, settings
-from dsms.engine import Engine
+from dsms.advice.reasons import (
+    Inputs,
+    PathChart,
+    PriorityExplainer,
+    finite_or_none,
+    is_oracle,
+    path_charts,
+    policy_parameters,
+    policy_rule,
+)
+from dsms.config.fields import is_number
+from dsms.engine.arrival_schedule import ArrivalSchedule
+from dsms.engine.engine import Engine
+from dsms.engine.ledger import Ledger, Queue
+from dsms.engine.policy import Policy, as_stateful
+from dsms.engine.ready_order import ReadyOrder
 from dsms.errors import DsmsError, PlanError, PolicyError, existing
-from dsms.ledger import Ledger, Queue
-from dsms.plan import Plan, Query, Station, Stream
-from dsms.planfile import plan_from, read_plan
-from dsms.policies.base import Policy
+from dsms.plan.graph import Plan, Query, Station, Stream
+from dsms.plan.segment import Segment
 from dsms.policies.registry import policy_named
-from dsms.ready import ReadyOrder
-from dsms.schedule import Schedule
-from dsms.segment import Segment
-from dsms.settings import is_number
+from dsms.query.plan_file import plan_from, read_plan
 
 NO_WORK = "no work"
 
-MOST_DRAWN = 10_000  # tuples before one operator, for policies that look at every one
+MAX_DRAWN_TUPLES = 10_000  # at one operator, for policies that look at every tuple
 
 
 @dataclass(frozen=True)
-class Standing:
-    """One segment as a policy ranks it; no priority where that depends on a backlog and there is none."""
+class SegmentRank:
+    """A segment's priority under a policy; None if it depends on a backlog and the segment has none."""
 
     stations: list[str]
     priority: float | None
@@ -35,25 +44,25 @@ class Standing:
     why: str
 
     def to_json(self) -> dict[str, Any]:
-        inputs = {name: v if isinstance(v, str) else finite(v) for name, v in self.inputs.items()}
-        return {"stations": self.stations, "priority": finite(self.priority), "inputs": inputs, "why": self.why}
+        inputs = {name: v if isinstance(v, str) else finite_or_none(v) for name, v in self.inputs.items()}
+        return {"stations": self.stations, "priority": finite_or_none(self.priority), "inputs": inputs, "why": self.why}
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """A plan as a policy ranks it, the first to run first."""
+    """A policy's ranking of a plan; the segment that runs first comes first."""
 
     policy: str  # as given
-    decides: str  # itself or, of a selector, the one it begins with
+    decides: str  # the policy itself or, for the adaptive policy, its first candidate
     rule: str
     parameters: dict[str, Any]
     dynamic: bool  # whether priorities depend on the backlog
-    segments: list[Standing]
+    segments: list[SegmentRank]
     charts: list[PathChart]
 
     def to_json(self) -> dict[str, Any]:
-        """The segments as plain data; what does not exist is None."""
-        return {"policy": self.policy, "segments": [standing.to_json() for standing in self.segments]}
+        """The segments as plain data; a figure that does not exist is None."""
+        return {"policy": self.policy, "segments": [segment.to_json() for segment in self.segments]}
 
 
 def explain(
@@ -61,107 +70,107 @@ def explain(
     policy: str | Policy,
     backlog: Mapping[str, float] | str | None = None,
 ) -> Explanation:
-    """The segments and priorities of a policy for this backlog: tuples by query or station, as in `q1=3,q2=10`.
+    """Rank the segments of a plan for a backlog: the number of tuples by query or operator, as in `q1=3,q2=10`.
 
-    So many tuples wait before each of a query's first operators, or before the station; all are of the same age.
-    Without a backlog every segment has one. A policy that knows the future sees tuples as the plan's seed draws them,
-    before operators that read a stream.
+    The tuples wait at each first operator of the query, or at the operator; all have the same age. Without a backlog,
+    one tuple waits at every segment. A policy that knows the future sees the tuples that the plan's seed draws, at
+    operators that read a stream.
     """
-    plan, chosen = plan_given(plan), policy_given(policy)
+    plan, chosen = resolve_plan(plan), resolve_policy(policy)
     engine = Engine(plan, chosen, until=0.0)
     try:
         decides = engine.policy
         segments = segments_of(engine.ledger)
-        dynamic = decides.by_backlog(plan)
+        dynamic = as_stateful(decides).is_dynamic(plan)
         order = ReadyOrder(decides, segments, engine.ledger, dynamic)
-        wanted = None if backlog is None else queued(plan, engine.ledger, backlog)
+        counts = None if backlog is None else resolve_backlog(plan, engine.ledger, backlog)
         if dynamic:
-            _fill(engine, _one_each(segments, engine.ledger, decides) if wanted is None else wanted)
+            _fill_queues(engine, _one_tuple_each(segments, engine.ledger, decides) if counts is None else counts)
             order.first()
         charts = path_charts(plan, engine.statistics)
-        reasons = Reasons(decides, segments, charts)
+        reasons = PriorityExplainer(decides, segments, charts)
         ranked = [s for s in segments if s.ranked is not None or not dynamic]
-        ranked.sort(key=lambda s: (s.key, s.order if decides.by_age else s.index))
+        ranked.sort(key=lambda s: (s.key, s.order if decides.traits.by_age else s.index))
         idle = [s for s in segments if s.ranked is None and dynamic]
         return Explanation(
             policy if isinstance(policy, str) else policy.name,
             decides.name,
-            rule(decides),
-            settings(decides, plan, engine.statistics),
+            policy_rule(decides),
+            policy_parameters(decides, plan, engine.statistics),
             dynamic,
-            [Standing(s.names, -s.key + 0, *reasons.of(s)) for s in ranked] + [_idle(s) for s in idle],
+            [SegmentRank(s.names, -s.key + 0, *reasons.of(s)) for s in ranked] + [_rank_idle(s) for s in idle],
             charts,
         )
     finally:
-        engine.runner.close()
+        engine.row_runner.close()
 
 
-def plan_given(plan: Plan | str | Path | Mapping[str, Any]) -> Plan:
-    """A plan, whether it is one, a file, or what could stand in one."""
+def resolve_plan(plan: Plan | str | Path | Mapping[str, Any]) -> Plan:
+    """Return a plan from a plan, a file, or tables like a plan file's."""
     if isinstance(plan, Plan):
         return plan
     return plan_from(plan) if isinstance(plan, Mapping) else read_plan(plan)
 
 
-def policy_given(policy: str | Policy) -> Policy:
-    """A policy, whether it is one or a text that names one."""
+def resolve_policy(policy: str | Policy) -> Policy:
+    """Return a policy from a policy or its text."""
     if not isinstance(policy, str | Policy):
-        raise DsmsError(f"{policy!r} is not a policy: its name, or an object of a class of policies, is wanted")
+        raise DsmsError(f"{policy!r} is not a policy: give its name, or a Policy object")
     if isinstance(policy, str):
         return policy_named(policy)
-    return replace(policy) if is_dataclass(policy) else policy  # the one given may be in charge elsewhere
+    return replace(policy) if is_dataclass(policy) else policy  # the given object may be in use in another engine
 
 
 def segments_of(ledger: Ledger) -> list[Segment]:
-    """What the plan is cut into at present, in the policy's order."""
+    """The current segments of the plan, in the policy's order."""
     bound = {segment.serial: segment for queue in ledger.queues for segment in queue.segments}
     return sorted(bound.values(), key=lambda segment: segment.index)
 
 
-def queued(plan: Plan, ledger: Ledger, backlog: Mapping[str, float] | str) -> dict[int, float]:
-    """How many tuples stand in which queue, from counts by query or station."""
-    given = _parsed(backlog) if isinstance(backlog, str) else backlog
+def resolve_backlog(plan: Plan, ledger: Ledger, backlog: Mapping[str, float] | str) -> dict[int, float]:
+    """The number of tuples by queue, from counts by query or operator."""
+    given = _parse_backlog(backlog) if isinstance(backlog, str) else backlog
     found: dict[int, float] = {}
     by: dict[int, str] = {}
     for name, count in given.items():
-        _check(plan, name, count)
-        for inputs in _meant(plan, ledger, name):
-            for queue, part in zip(inputs, _spread(count, len(inputs), plan.settings.fractional), strict=True):
+        _check_backlog(plan, name, count)
+        for inputs in _find_queues(plan, ledger, name):
+            for queue, part in zip(inputs, _spread_evenly(count, len(inputs), plan.settings.fractional), strict=True):
                 if queue.index in by:
                     raise DsmsError(
-                        f"backlog: both {by[queue.index]!r} and {name!r} say how many tuples stand before "
-                        f"{queue.station.name!r}: one of the two is wanted"
+                        f"backlog: both {by[queue.index]!r} and {name!r} set the number of tuples at "
+                        f"{queue.station.name!r}: remove one of the two"
                     )
                 by[queue.index], found[queue.index] = name, part
     return found
 
 
-def _parsed(text: str) -> dict[str, float]:
+def _parse_backlog(text: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for part in text.split(","):
         name, _, value = (piece.strip() for piece in part.rpartition("="))
         try:
             count = float(value)
         except ValueError:
-            raise DsmsError(f"backlog: {part!r} in {text!r}: NAME=COUNT is wanted, as in 'q1=3,q2=10'") from None
+            raise DsmsError(f"backlog: {part!r} in {text!r}: expected NAME=COUNT, as in 'q1=3,q2=10'") from None
         if not name or name in found:
             raise DsmsError(f"backlog: {part!r} in {text!r}: each query or operator is named once, as in 'q1=3,q2=10'")
         found[name] = count
     return found
 
 
-def _check(plan: Plan, name: str, count: Any) -> None:
+def _check_backlog(plan: Plan, name: str, count: Any) -> None:
     fractional = plan.settings.fractional
     if not is_number(count) or count < 0 or (count != int(count) and not fractional):
-        wanted = "a number from 0" if fractional else "a whole number from 0"
-        raise DsmsError(f"backlog of {name!r} is {count!r}: {wanted} is wanted")
+        expected = "a number from 0" if fractional else "a whole number from 0"
+        raise DsmsError(f"backlog of {name!r}: {count!r} is not {expected}")
 
 
-def _meant(plan: Plan, ledger: Ledger, name: str) -> list[list[Queue]]:
-    """The inputs of the station of this name, or of the query's first ones; by station."""
+def _find_queues(plan: Plan, ledger: Ledger, name: str) -> list[list[Queue]]:
+    """The input queues of the operator of this name, or of the query's first operators; by station."""
     for query in plan.queries:
         if query.name == name:
-            return _entrances(query, ledger)
+            return _entry_queues(query, ledger)
     try:
         return [list(ledger.inputs[plan.station(name).index])]
     except PlanError:
@@ -170,26 +179,28 @@ def _meant(plan: Plan, ledger: Ledger, name: str) -> list[list[Queue]]:
         raise PlanError(f"backlog: no query or operator {name!r}{known}", file=plan.name) from None
 
 
-def _entrances(query: Query, ledger: Ledger) -> list[list[Queue]]:
-    by_station = [[q for q in ledger.inputs[s.index] if not _inside(s.inputs[q.port], query)] for s in query.stations]
+def _entry_queues(query: Query, ledger: Ledger) -> list[list[Queue]]:
+    by_station = [
+        [q for q in ledger.inputs[s.index] if not _is_inside(s.inputs[q.port], query)] for s in query.stations
+    ]
     return [queues for queues in by_station if queues]
 
 
-def _inside(producer: Stream | Station, query: Query) -> bool:
+def _is_inside(producer: Stream | Station, query: Query) -> bool:
     return isinstance(producer, Station) and producer.query is query
 
 
-def _spread(count: float, places: int, fractional: bool) -> list[float]:
+def _spread_evenly(count: float, places: int, fractional: bool) -> list[float]:
     if fractional:
         return [count / places] * places
     whole, rest = divmod(int(count), places)
     return [whole + (place < rest) for place in range(places)]
 
 
-def _one_each(segments: list[Segment], ledger: Ledger, policy: Policy) -> dict[int, float]:
-    """One tuple before every segment, or where fates are drawn before every one that reads a stream."""
+def _one_tuple_each(segments: list[Segment], ledger: Ledger, policy: Policy) -> dict[int, float]:
+    """One tuple at every segment; for an oracle, at every segment that reads a stream."""
     found: dict[int, float] = {}
-    foresees = knows_the_future(policy)
+    foresees = is_oracle(policy)
     for segment in segments:
         queues = [q for q in segment.queues if not foresees or isinstance(q.station.inputs[q.port], Stream)]
         if queues and not any(queue.index in found for queue in segment.queues):
@@ -197,41 +208,41 @@ def _one_each(segments: list[Segment], ledger: Ledger, policy: Policy) -> dict[i
     return found
 
 
-def _fill(engine: Engine, wanted: Mapping[int, float]) -> None:
-    queues = {engine.ledger.queues[index]: count for index, count in wanted.items() if count}
-    if knows_the_future(engine.policy):
-        _draw(engine, queues)
+def _fill_queues(engine: Engine, counts: Mapping[int, float]) -> None:
+    queues = {engine.ledger.queues[index]: count for index, count in counts.items() if count}
+    if is_oracle(engine.policy):
+        _draw_tuples(engine, queues)
         return
     for queue, count in queues.items():
         queue.put(count, 0)
 
 
-def _draw(engine: Engine, queues: Mapping[Queue, float]) -> None:
-    """Tuples with fates of their own, for those who look at these."""
+def _draw_tuples(engine: Engine, queues: Mapping[Queue, float]) -> None:
+    """Fill queues with tuples whose outcomes are drawn, for an oracle."""
     plan = engine.plan
-    schedule = Schedule(plan.streams, plan.settings.seed, 0.0)
+    schedule = ArrivalSchedule(plan.streams, plan.settings.seed, 0.0)
     while schedule.chunk() is not None:
-        pass  # the engine has drawn these already
+        pass  # the engine has drawn these arrivals already
     for queue, count in queues.items():
-        if count > MOST_DRAWN:
+        if count > MAX_DRAWN_TUPLES:
             raise DsmsError(
-                f"backlog of {count:g} tuples before {queue.station.name!r}: {engine.policy.name!r} looks at each of "
-                f"them, at most {MOST_DRAWN:,} are wanted"
+                f"backlog of {count:g} tuples at {queue.station.name!r} is too large: {engine.policy.name!r} looks at "
+                f"each of them, give at most {MAX_DRAWN_TUPLES:,}"
             )
         producer = queue.station.inputs[queue.port]
         if not isinstance(producer, Stream):
             raise PolicyError(
-                f"policy {engine.policy.name!r} looks at the fates of queued tuples, drawn when these arrive: "
-                f"before {queue.station.name!r} they would have none; name queries or operators that read a stream; "
-                "`dsms sim --why T` shows its decisions in a run"
+                f"policy {engine.policy.name!r} looks at the outcomes of queued tuples, drawn when they arrive: "
+                f"at {queue.station.name!r} they have none; name queries or operators that read a stream, or use "
+                "`dsms sim --why T`, which shows its decisions in a run"
             )
-        chunk = schedule.pushed(plan.streams.index(producer), 0.0, int(count))
+        chunk = schedule.number_pushed(plan.streams.index(producer), 0.0, int(count))
         engine.runner.expect(chunk)
         for number in range(int(count)):
-            queue.goods.tuples.append((number, chunk.first + number, 0.0, 0.0))
+            queue.payload.tuples.append((number, chunk.first + number, 0.0, 0.0))
             queue.put(1, number)
 
 
-def _idle(segment: Segment) -> Standing:
+def _rank_idle(segment: Segment) -> SegmentRank:
     blocked = any(queue.count for queue in segment.queues)
-    return Standing(segment.names, None, {}, "waits for an older tuple at another input" if blocked else NO_WORK)
+    return SegmentRank(segment.names, None, {}, "waits for an older tuple at another input" if blocked else NO_WORK)

@@ -1,4 +1,4 @@
-"""Pictures: the progress charts of a plan, and policies compared; matplotlib is needed here and nowhere else."""
+"""Draws the progress charts of a plan, and the comparison of policies, with matplotlib."""
 
 from __future__ import annotations
 
@@ -19,38 +19,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SUFFIXES = (".png", ".svg")
-MOST = 36  # charts in one picture
+MAX_CHARTS = 36  # in one picture
 INK, ENVELOPE, CHOSEN, QUIET = "#33415c", "#d1495b", "#d1495b", "#8d99ae"
 
 
-def check(file: str | Path) -> None:
-    """Refuse a picture that could not be made, before anything is worked out for it."""
+def check_image_file(file: str | Path) -> None:
+    """Refuse a picture that cannot be drawn or written, before anything is computed."""
     suffix = Path(file).suffix.lower()
     if suffix not in SUFFIXES:
-        raise DsmsError(f"picture {str(file)!r}: its name must say its kind by its end{existing(suffix, SUFFIXES)}")
+        raise DsmsError(f"picture {str(file)!r}: unknown suffix {suffix!r}{existing(suffix, SUFFIXES)}")
     if importlib.util.find_spec("matplotlib") is None:
-        raise DsmsError(f"picture {str(file)!r}: matplotlib, which draws it, is not there; install dsms[plot]")
+        raise DsmsError(f"picture {str(file)!r}: matplotlib is not installed; install dsms[plot]")
     if not Path(file).resolve().parent.is_dir():
         raise DsmsError(f"picture {str(file)!r} cannot be written: there is no folder {str(Path(file).parent)!r}")
 
 
 def draw_charts(charts: Sequence[PathChart], file: str | Path, title: str = "") -> None:
-    """A panel for every path: what is left of a tuple over the time spent on it, and the lower envelope."""
-    check(file)
-    shown = charts[:MOST]
+    """Draw a panel for every path: bytes left of a tuple over the time spent on it, and the lower envelope."""
+    check_image_file(file)
+    shown = charts[:MAX_CHARTS]
     wide = min(len(shown), 3)
     high = math.ceil(len(shown) / wide)
     figure = new_figure(4.4 * wide + 0.4, 3.1 * high + 0.7)
-    more = f" (the first {MOST} of {len(charts)} paths)" if len(charts) > MOST else ""
+    more = f" (the first {MAX_CHARTS} of {len(charts)} paths)" if len(charts) > MAX_CHARTS else ""
     figure.suptitle(f"{title}{more}", fontsize=11, color=INK)
     for place, chart in enumerate(shown):
         _draw_chart(figure.add_subplot(high, wide, place + 1), chart, legend=place == 0)
-    save(figure, file)
+    save_figure(figure, file)
 
 
 def draw_comparison(found: Recommendation, file: str | Path) -> None:
-    """Memory against latency, a mark a policy; bars are the deviation over seeds."""
-    check(file)
+    """Draw memory against latency, a mark for each policy; bars are the deviation over seeds."""
+    check_image_file(file)
     figure = new_figure(8.2, 5.4)
     axes = figure.add_subplot()
     latency, memory = METRICS["delay"].cost, METRICS["memory"].cost
@@ -88,9 +88,9 @@ def draw_comparison(found: Recommendation, file: str | Path) -> None:
         axes.plot([], [], "D", color=CHOSEN, label="recommended")
         axes.legend(frameon=False, fontsize=8, loc="best")
     axes.margins(0.12)
-    tidy(axes)
+    hide_spines(axes)
     _label(figure, axes, placed, found.policy)
-    save(figure, file)
+    save_figure(figure, file)
 
 
 def _draw_chart(axes: Axes, chart: PathChart, legend: bool) -> None:
@@ -105,7 +105,7 @@ def _draw_chart(axes: Axes, chart: PathChart, legend: bool) -> None:
     last = -math.inf
     for name, (since, size), (until, _) in zip(chart.path, chart.points[:-1], chart.points[1:], strict=True):
         middle = (since + until) / 2
-        if until - since > 0.02 * span and middle - last > 0.05 * span:  # narrower ones have no room
+        if until - since > 0.02 * span and middle - last > 0.05 * span:  # narrower steps have no room for a name
             tall = len(name) * 0.028 * span > until - since
             axes.annotate(
                 name, (middle, size), (0, 3), textcoords="offset points", ha="center", va="bottom", fontsize=8,
@@ -120,7 +120,7 @@ def _draw_chart(axes: Axes, chart: PathChart, legend: bool) -> None:
                 text, ((a + b) / 2, (high + low) / 2), (-4, -4), textcoords="offset points", ha="right",
                 va="top", fontsize=8, color=ENVELOPE,
             )  # fmt: skip
-    axes.set_title(_short(chart.title), fontsize=9, color=INK)
+    axes.set_title(_shorten_title(chart.title), fontsize=9, color=INK)
     axes.set_xlabel("time spent", fontsize=8, color=INK)
     axes.set_ylabel("bytes left", fontsize=8, color=INK)
     axes.set_ylim(-0.05 * top, 1.3 * top)
@@ -128,11 +128,11 @@ def _draw_chart(axes: Axes, chart: PathChart, legend: bool) -> None:
     axes.tick_params(labelsize=7)
     if legend:
         axes.legend(frameon=False, fontsize=7, loc="upper right")
-    tidy(axes)
+    hide_spines(axes)
 
 
 def _label(figure: Figure, axes: Axes, placed: Sequence[tuple[list[Trial], float, float]], chosen: str) -> None:
-    """Names beside their marks, each where it covers no other."""
+    """Place names beside their marks so that none covers another."""
     from matplotlib.transforms import Bbox
 
     figure.draw_without_rendering()
@@ -147,7 +147,7 @@ def _label(figure: Figure, axes: Axes, placed: Sequence[tuple[list[Trial], float
         best: tuple[int, Any, Any] | None = None
         for dx, dy, across, along in ways:
             text = axes.annotate(
-                _in_lines(names), (x, y), (dx, dy), textcoords="offset points", ha=across, va=along, fontsize=8,
+                _wrap_names(names), (x, y), (dx, dy), textcoords="offset points", ha=across, va=along, fontsize=8,
                 color=CHOSEN if own else QUIET if trials[0].yardstick else INK, fontweight="bold" if own else "normal",
                 arrowprops={"arrowstyle": "-", "color": QUIET, "linewidth": 0.5} if abs(dy) > 5 else None,
                 bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.7, "pad": 0.5}, zorder=2.5,
@@ -168,16 +168,16 @@ def _label(figure: Figure, axes: Axes, placed: Sequence[tuple[list[Trial], float
         taken.append(best[2])
 
 
-def _in_lines(names: Sequence[str]) -> str:
-    """Many names, three a line."""
+def _wrap_names(names: Sequence[str]) -> str:
+    """Join names, three a line."""
     return ",\n".join(", ".join(names[i : i + 3]) for i in range(0, len(names), 3))
 
 
-def _short(title: str) -> str:
+def _shorten_title(title: str) -> str:
     return title if len(title) <= 52 else f"{title[:32]} … {title[-17:]}"
 
 
-def tidy(axes: Axes) -> None:
+def hide_spines(axes: Axes) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="#e5e8ee", linewidth=0.6)
     axes.set_axisbelow(True)
@@ -189,12 +189,12 @@ def new_figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", dpi=110)
 
 
-def save(figure: Figure, file: str | Path) -> None:
+def save_figure(figure: Figure, file: str | Path) -> None:
     from matplotlib import rc_context
 
     kind = Path(file).suffix.lower()[1:]
     try:
-        with rc_context({"svg.hashsalt": "dsms", "svg.fonttype": "none"}):  # the same picture, the same bytes
+        with rc_context({"svg.hashsalt": "dsms", "svg.fonttype": "none"}):  # equal pictures have equal bytes
             figure.savefig(file, format=kind, metadata={"Date": None} if kind == "svg" else None)
     except OSError as error:
         raise DsmsError(f"picture {str(file)!r} cannot be written: {error.strerror}") from None

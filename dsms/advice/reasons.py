@@ -1,4 +1,4 @@
-"""Why a segment stands where it stands: the inputs to its priority, in numbers and in words."""
+"""Explains a segment's priority: its inputs as numbers and in words, and the progress charts behind them."""
 
 from __future__ import annotations
 
@@ -10,35 +10,36 @@ from itertools import pairwise
 from typing import Any
 
 from dsms.charts import Point, chains, deltas, lower_envelope, slopes
-from dsms.foresight import head
-from dsms.ledger import NOTHING
-from dsms.plan import Plan
-from dsms.policies.base import Policy
-from dsms.policies.by_chart import path_chart, unfolded
+from dsms.engine.ledger import NO_HEAD
+from dsms.engine.oracle import forecast_head
+from dsms.engine.policy import Policy
+from dsms.engine.statistics import Statistics
+from dsms.plan.graph import Plan
+from dsms.plan.operator_trees import count_path_operators
+from dsms.plan.segment import Segment
+from dsms.policies.chart_policy import path_chart
 from dsms.policies.registry import parameters
-from dsms.segment import Segment
-from dsms.statistics import Statistics
 
 Inputs = dict[str, float | str]
-# What a priority may look at, what people call it, and how it is said.
-READ = {
+# Attributes of a segment that a priority may read: their names for users, and their words.
+INPUT_NAMES = {
     "pending": ("pending", "{:.6g} queued"),
     "selectivity": ("selectivity", "each gives {:.6g}"),
     "freed": ("freed", "each frees {:.6g} bytes"),
     "mean_cost": ("cost", "takes {:.6g}"),
     "weight": ("weight", "weight {:.6g}"),
 }
-MOST_DRAWN = 10_000  # operators on all ways through a plan
-TUPLES = {"queues", "only", "heads"}  # who reads these looks at the tuples themselves
+MAX_PATH_OPERATORS = 10_000  # on all paths of a plan
+TUPLE_ATTRIBUTES = {"queues", "only", "heads"}  # a policy that reads these looks at the tuples themselves
 
 
 @dataclass(frozen=True)
 class PathChart:
-    """The progress chart of one way through the plan, and the lower envelope that cuts it into chains."""
+    """The progress chart of one path of a plan, and the lower envelope that cuts it into chains."""
 
     query: str
     path: list[str]  # operator i leads from point i to point i + 1
-    points: list[Point]  # time spent on what is left of one tuple, and the bytes that are left of it
+    points: list[Point]  # time spent on one tuple, and the bytes left of it
     envelope: list[int]  # the points on it
     chains: list[list[str]]  # the operators of each of its pieces,
     slopes: list[float]  # how fast it falls along it,
@@ -50,46 +51,46 @@ class PathChart:
 
     @classmethod
     def of(cls, query: str, path: list[str], points: list[Point]) -> PathChart:
-        """The chart that has these points, with all that follows from them."""
+        """Make the chart of these points."""
         envelope = lower_envelope(points)
         pieces = [[path[i] for i in chain] for chain in chains(points)]
         return cls(query, path, points, envelope, pieces, slopes(points, envelope), deltas(points, envelope))
 
 
 def path_charts(plan: Plan, statistics: Statistics) -> list[PathChart]:
-    """The charts of all ways through the plan as it is known; none where these are too many to look at."""
+    """The charts of all paths of a plan, by current statistics; none if there are too many paths."""
     return [
         PathChart.of(path[-1].query.name, [station.name for station in path], path_chart(path, plan, statistics))
-        for path in (plan.paths() if unfolded(plan) <= MOST_DRAWN else ())
+        for path in (plan.paths() if count_path_operators(plan) <= MAX_PATH_OPERATORS else ())
     ]
 
 
-def knows_the_future(policy: Policy | type[Policy]) -> bool:
-    """Whether it looks at what will become of queued tuples: a yardstick, which no system could run."""
-    return policy.clairvoyant
+def is_oracle(policy: Policy | type[Policy]) -> bool:
+    """Whether a policy knows the outcomes of queued tuples: a bound, which no real system can run."""
+    return policy.traits.clairvoyant
 
 
-def rule(policy: Policy) -> str:
-    """What it does in one sentence: its own."""
+def policy_rule(policy: Policy) -> str:
+    """The first paragraph of a policy's docstring, in one line."""
     module = inspect.getmodule(type(policy))
     text = inspect.getdoc(module) if module is not None and module.__name__ != "__main__" else None
     paragraph = (text or vars(type(policy)).get("__doc__") or policy.name).strip().split("\n\n")[0]
     return " ".join(paragraph.split())
 
 
-def settings(policy: Policy, plan: Plan, statistics: Statistics) -> dict[str, Any]:
-    """Its parameters as they stand, those that are not given left out."""
+def policy_parameters(policy: Policy, plan: Plan, statistics: Statistics) -> dict[str, Any]:
+    """The current parameters of a policy, without parameters that are None."""
     found = {name: getattr(policy, name) for name in parameters(type(policy))}
-    rated = getattr(policy, "rated", None)
-    if rated is not None:  # what a waiting result counts as in waiting tuples, worked out from weights
-        found["gamma"] = rated(plan, statistics)
+    compute_gamma = getattr(policy, "compute_gamma", None)
+    if compute_gamma is not None:  # computed from the weights
+        found["gamma"] = compute_gamma(plan, statistics)
     return {name: value for name, value in found.items() if value is not None}
 
 
-class Reasons:
-    """Finds out what a policy's priorities are made of by letting it work one out while watching what it reads.
+class PriorityExplainer:
+    """Finds the inputs of a policy's priorities: calls it with a segment that notes which attributes are read.
 
-    A policy that knows better says so itself, by a method `reasons(segment) -> dict` of names and figures.
+    A policy may name its inputs itself, by a method `reasons(segment) -> dict` of names and figures.
     """
 
     def __init__(self, policy: Policy, segments: Sequence[Segment], charts: Sequence[PathChart] = ()) -> None:
@@ -100,20 +101,20 @@ class Reasons:
                 self._pieces.setdefault(tuple(chain), []).append((chart, piece))
 
     def of(self, segment: Segment) -> tuple[Inputs, str]:
-        """The inputs to the priority of a segment whose backlog counts, if it does, and the same in words."""
+        """The inputs of a segment's priority, as numbers and in words."""
         own = getattr(self._policy, "reasons", None)
         if own is not None:
             said: Mapping[str, float | str] = own(segment)
-            return dict(said), ", ".join(f"{name} {_said(value)}" for name, value in said.items())
-        watched = Watched(segment)
+            return dict(said), ", ".join(f"{name} {_format_value(value)}" for name, value in said.items())
+        watched = TracedSegment(segment)
         self._policy.priority(watched)
         read = watched.read()
-        if read & TUPLES and knows_the_future(self._policy):
+        if read & TUPLE_ATTRIBUTES and is_oracle(self._policy):
             return self._tuples(segment)
-        inputs = {name: getattr(segment, key) for key, (name, _) in READ.items() if key in read}
-        words = [text.format(getattr(segment, key)) for key, (_, text) in READ.items() if key in read]
+        inputs = {name: getattr(segment, key) for key, (name, _) in INPUT_NAMES.items() if key in read}
+        words = [text.format(getattr(segment, key)) for key, (_, text) in INPUT_NAMES.items() if key in read]
         if "slope" in read:
-            inputs |= {READ[key][0]: getattr(segment, key) for key in ("selectivity", "mean_cost")}
+            inputs |= {INPUT_NAMES[key][0]: getattr(segment, key) for key in ("selectivity", "mean_cost")}
             inputs["slope"] = segment.slope
             words.append(self._slope(segment))
         if "index" in read:
@@ -122,7 +123,7 @@ class Reasons:
         return inputs, ", ".join(words) or "all alike: the oldest tuple goes first"
 
     def _slope(self, segment: Segment) -> str:
-        """Where a slope comes from: a piece of an envelope, or the figures of the segment itself."""
+        """Explain a slope by a piece of an envelope, or by the segment's own figures."""
         for chart, piece in self._pieces.get(tuple(segment.names), []):
             if math.isclose(chart.slopes[piece], segment.slope, rel_tol=1e-9):
                 start, stop = list(pairwise(chart.envelope))[piece]
@@ -136,15 +137,15 @@ class Reasons:
         return "the steepest way down the chart of all that is behind it"
 
     def _tuples(self, segment: Segment) -> tuple[Inputs, str]:
-        first = head(segment)
+        first = forecast_head(segment)
         inputs: Inputs = {"pending": segment.pending, "cost": first.cost, "results": first.outputs}
         inputs["freed"] = first.freed
         text = f"it sees what becomes of each of {segment.pending:.6g} queued: the first takes {first.cost:.6g}"
         return inputs, f"{text}, gives {first.outputs} results, frees {first.freed:.6g} bytes"
 
 
-class Watched(Segment):
-    """A likeness of a segment that remembers what was read of it."""
+class TracedSegment(Segment):
+    """A copy of a segment that notes which attributes are read."""
 
     __slots__ = ("_read",)
 
@@ -162,17 +163,17 @@ class Watched(Segment):
         return set(self._read)
 
 
-def oldest(segment: Segment) -> int | None:
-    """The sequence number of the tuple that a turn would begin with."""
+def oldest_sequence(segment: Segment) -> int | None:
+    """The sequence number of the tuple that a turn would start with."""
     queue = segment.start()
-    first = queue.oldest if queue.sole is not None else queue.headed
-    return None if first == NOTHING else int(first)
+    first = queue.oldest if queue.only_segment is not None else queue.entered_head
+    return None if first == NO_HEAD else int(first)
 
 
-def finite(value: float | None) -> float | None:
-    """As JSON has it: what is not a number, or infinite, does not exist; and there is but one zero."""
+def finite_or_none(value: float | None) -> float | None:
+    """A value for JSON: None for NaN and infinities, 0 for -0."""
     return value + 0 if value is not None and math.isfinite(value) else None
 
 
-def _said(value: float | str) -> str:
+def _format_value(value: float | str) -> str:
     return value if isinstance(value, str) else f"{value:.6g}"

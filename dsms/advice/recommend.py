@@ -1,4 +1,4 @@
-"""Which policy suits a plan: all of them run on its arrivals, scored by what is wanted of it."""
+"""Recommends a policy for a plan: runs all policies on its arrivals and scores them by the required QoS."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from dsms.advice.explain import plan_given
-from dsms.advice.reasons import finite, knows_the_future
+from dsms.advice.explain import resolve_plan
+from dsms.advice.reasons import finite_or_none, is_oracle
+from dsms.config.fields import is_number
+from dsms.config.qos import STATISTIC_ALIASES, Qos, find_template
 from dsms.errors import DsmsError, PolicyError, existing
-from dsms.plan import Plan
+from dsms.plan.graph import Plan
 from dsms.policies.registry import parameters, policy_named
 from dsms.policies.registry import policies as registered
-from dsms.qos import SHORT, Qos, template
-from dsms.settings import is_number
 from dsms.simulate import Run, simulate
 
-SEEDS = 5
-BALANCED = {"memory": 1 / 3, "delay": 1 / 3, "rate": 1 / 3}
-FLOOR = 1e-3  # of the worst: a best of next to nothing must not make all others infinitely bad
-NEAR = 0.005  # a metric within so much of the best is as good
+DEFAULT_SEEDS = 5
+BALANCED_WEIGHTS = {"memory": 1 / 3, "delay": 1 / 3, "rate": 1 / 3}
+MIN_RELATIVE_COST = 1e-3  # of the worst: a best near zero must not make all others infinitely bad
+TIE_TOLERANCE = 0.005  # a metric this near to the best counts as equal
 
 
-class Metric:
-    """Something that a QoS may weigh: the less the better."""
+class CostMetric:
+    """A cost that a QoS may weigh; less is better."""
 
     def __init__(self, name: str, said: str, cost: Callable[[Run], float | None]) -> None:
         self.name, self.said, self.cost = name, said, cost
@@ -37,17 +37,17 @@ class Metric:
 METRICS = {
     metric.name: metric
     for metric in (
-        Metric("memory", "queued tuples", lambda run: run.memory.tuples.mean),
-        Metric("delay", "delay", lambda run: run.latency.mean),
-        Metric("rate", "time per result", lambda run: 1 / run.output_rate if run.output_rate else None),
-        Metric("freshness", "staleness", lambda run: run.staleness.mean),
+        CostMetric("memory", "queued tuples", lambda run: run.memory.tuples.mean),
+        CostMetric("delay", "delay", lambda run: run.latency.mean),
+        CostMetric("rate", "time per result", lambda run: 1 / run.output_rate if run.output_rate else None),
+        CostMetric("freshness", "staleness", lambda run: run.staleness.mean),
     )
 }
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Figures of several seeds: their mean and standard deviation; None where there is none."""
+    """Mean and standard deviation over several seeds; None if a seed has no value."""
 
     mean: float | None
     deviation: float | None
@@ -65,9 +65,9 @@ class Trial:
     """One policy on all seeds."""
 
     policy: str
-    yardstick: bool  # it knows the future: to compare with, not to choose
+    yardstick: bool  # it knows the future: a bound, never recommended
     runs: list[Run]
-    scores: list[float]  # J of each seed: 1 would be the best of all in everything
+    scores: list[float]  # J of each seed: 1 would be the best in every metric
 
     @property
     def score(self) -> Spread:
@@ -77,11 +77,11 @@ class Trial:
         return Spread.of([figure(run) for run in self.runs])
 
     def to_json(self) -> dict[str, Any]:
-        shown = {name: vars(self.over_seeds(figure)) for name, figure in SHOWN.items()}
+        shown = {name: vars(self.over_seeds(figure)) for name, figure in SHOWN_FIGURES.items()}
         return {"policy": self.policy, "yardstick": self.yardstick, "score": vars(self.score), **shown}
 
 
-SHOWN: dict[str, Callable[[Run], float | None]] = {
+SHOWN_FIGURES: dict[str, Callable[[Run], float | None]] = {
     "memory_mean": lambda run: run.memory.tuples.mean,
     "memory_max": lambda run: run.memory.tuples.max,
     "latency_mean": lambda run: run.latency.mean,
@@ -93,7 +93,7 @@ SHOWN: dict[str, Callable[[Run], float | None]] = {
 
 @dataclass(frozen=True)
 class Recommendation:
-    """Every policy that was tried, the best first and yardsticks last, and what speaks for the first."""
+    """Every policy that was tried, the best first and oracles last, and the reasons for the first."""
 
     plan: str
     qos: dict[str, float]
@@ -104,7 +104,7 @@ class Recommendation:
     left_out: dict[str, str]  # policies that cannot run the plan, and why
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as plain data; what does not exist is None."""
+        """The recommendation as plain data; a figure that does not exist is None."""
         return {**vars(self), "trials": [trial.to_json() for trial in self.trials]}
 
 
@@ -113,55 +113,57 @@ def recommend(
     qos: Qos | Mapping[str, float] | str | None = None,
     *,
     policies: Sequence[str] | None = None,
-    seeds: int = SEEDS,
+    seeds: int = DEFAULT_SEEDS,
     until: float | None = None,
     progress: Callable[[str, int, int], None] | None = None,
 ) -> Recommendation:
-    """Run policies (default: all) on a plan's arrivals with several seeds, from the plan's own on, and choose.
+    """Run policies (default: all) on a plan's arrivals with several seeds, from the plan's own on, and choose one.
 
     J = Σ w·c/c*, with c = (mean queued tuples, mean delay, 1/rate, staleness) and c* the best of all policies that do
-    not know the future, seed by seed. `progress` is told which policy runs next, how many runs are done, and of how
-    many.
+    not know the future, seed by seed. `progress` is called with the next policy, the number of finished runs, and the
+    number of all runs.
     """
-    plan = plan_given(plan)
-    weights = weights_of(plan.qos if qos is None else qos)
+    plan = resolve_plan(plan)
+    weights = resolve_weights(plan.qos if qos is None else qos)
     if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
-        raise DsmsError(f"seeds is {seeds!r}: a whole number from 1 is wanted")
-    wanted = registered() if policies is None else policies
-    names = list(dict.fromkeys(name if qos is None else _told(name, weights) for name in wanted))
-    clairvoyant = {name: knows_the_future(policy_named(name)) for name in names}  # typing errors first of all
+        raise DsmsError(f"seeds: {seeds!r} is not a whole number from 1")
+    candidates = registered() if policies is None else policies
+    names = list(dict.fromkeys(name if qos is None else _add_weights(name, weights) for name in candidates))
+    clairvoyant = {name: is_oracle(policy_named(name)) for name in names}  # reports misspelt names before the first run
     if all(clairvoyant.values()):
-        choices = sorted(name for name, policy in registered().items() if not knows_the_future(policy))
-        raise PolicyError(f"policies are {names}: one that does not know the future is wanted; there are {choices}")
+        choices = sorted(name for name, policy in registered().items() if not is_oracle(policy))
+        raise PolicyError(f"policies {names} all know the future: add one that does not; there are {choices}")
     drawn = [plan.settings.seed + more for more in range(seeds)]
     runs: dict[str, list[Run]] = {}
     left_out: dict[str, str] = {}
     for place, name in enumerate(names):
         try:
-            runs[name] = _runs(plan, name, drawn, until, progress, place * seeds, len(names) * seeds)
+            runs[name] = _run_policy(plan, name, drawn, until, progress, place * seeds, len(names) * seeds)
         except PolicyError as error:
             if policies is not None:
                 raise
             left_out[name] = str(error)
     if not any(run.admitted for run in next(iter(runs.values()))):
-        raise DsmsError(f"{plan.name or 'the plan'}: nothing arrives, so that nothing can be compared")
-    scores = _scores(runs, weights, [name for name in runs if not clairvoyant[name]])
+        raise DsmsError(f"{plan.name or 'the plan'}: nothing arrives, so policies cannot be compared")
+    scores = _score_policies(runs, weights, [name for name in runs if not clairvoyant[name]])
     trials = [Trial(name, clairvoyant[name], runs[name], scores[name]) for name in runs]
     trials.sort(key=lambda trial: (trial.yardstick, statistics.fmean(trial.scores)))
-    return Recommendation(plan.name, weights, drawn, trials[0].policy, _reasons(trials, weights), trials, left_out)
+    return Recommendation(
+        plan.name, weights, drawn, trials[0].policy, _explain_choice(trials, weights), trials, left_out
+    )
 
 
-def weights_of(qos: Qos | Mapping[str, float] | str | None) -> dict[str, float]:
-    """How much each metric counts, by a template's name or from `memory=0.5,delay=0.3,rate=0.2`; by default alike.
+def resolve_weights(qos: Qos | Mapping[str, float] | str | None) -> dict[str, float]:
+    """The weight of each metric, from a template's name or `memory=0.5,delay=0.3,rate=0.2`; by default equal.
 
-    Freshness, which is known only when a run is over, is nothing that a `Qos` could require of one that goes on.
+    Freshness is known only at the end of a run, so a `Qos` for running plans cannot require it.
     """
     if qos is None:
-        return dict(BALANCED)
+        return dict(BALANCED_WEIGHTS)
     if isinstance(qos, str) and qos and "=" not in qos:
-        qos = template(qos)
+        qos = find_template(qos)
     if isinstance(qos, Qos):
-        short = {statistic: name for name, (statistic, _) in SHORT.items()}
+        short = {statistic: name for name, (statistic, _) in STATISTIC_ALIASES.items()}
         qos = {short.get(r.statistic, r.statistic): r.weight for r in qos.requirements}
     given: dict[str, Any] = {}
     for part in qos.split(",") if isinstance(qos, str) else qos:
@@ -171,33 +173,33 @@ def weights_of(qos: Qos | Mapping[str, float] | str | None) -> dict[str, float]:
         given[name.strip()] = value
     for name, value in given.items():
         if name not in METRICS:
-            raise PolicyError(f"qos: nothing is known of {name!r}{existing(name, METRICS)}")
+            raise PolicyError(f"qos: no metric {name!r}{existing(name, METRICS)}")
         try:
             given[name] = float(value)
         except (TypeError, ValueError):
             given[name] = math.nan
         if not is_number(given[name]) or given[name] < 0:
-            raise PolicyError(f"qos: the weight of {name} is {value!r}: a number from 0 is wanted")
+            raise PolicyError(f"qos: the weight of {name}: {value!r} is not a number from 0")
     total = math.fsum(given.values())
     if abs(total - 1) > 1e-6:
-        raise PolicyError(f"qos: the weights add up to {total:.9g}, not to 1: {_weighed(given)}")
+        raise PolicyError(f"qos: the weights add up to {total:.9g}, not to 1: {_format_weights(given)}")
     return given
 
 
-def _told(name: str, weights: Mapping[str, float]) -> str:
-    """A policy that can be told what is wanted, and was not, is."""
-    mine = {key: weights.get(key, 0.0) for key in BALANCED}
+def _add_weights(name: str, weights: Mapping[str, float]) -> str:
+    """Add the weights to a policy that has parameters for them and none given."""
+    mine = {key: weights.get(key, 0.0) for key in BALANCED_WEIGHTS}
     total = math.fsum(mine.values())
     if ":" in name or not total:
         return name
-    takes = parameters(type(policy_named(name)))
+    known = parameters(type(policy_named(name)))
     texts = [f"{key}={weight / total:.12g}" for key, weight in mine.items() if weight]
-    if "qos" in takes:
+    if "qos" in known:
         return f"{name}:qos={'+'.join(texts)}"
-    return f"{name}:{','.join(texts)}" if mine.keys() <= takes.keys() else name
+    return f"{name}:{','.join(texts)}" if mine.keys() <= known.keys() else name
 
 
-def _runs(
+def _run_policy(
     plan: Plan,
     name: str,
     seeds: Sequence[int],
@@ -214,7 +216,7 @@ def _runs(
     return found
 
 
-def _scores(
+def _score_policies(
     runs: Mapping[str, Sequence[Run]], weights: Mapping[str, float], choices: Sequence[str]
 ) -> dict[str, list[float]]:
     """J of every policy and seed."""
@@ -224,58 +226,58 @@ def _scores(
         for seed in range(len(next(iter(runs.values())))):
             costs = {name: cost(mine[seed]) for name, mine in runs.items()}
             known = [value for name in choices if (value := costs[name]) is not None]
-            best = max(min(known), FLOOR * max(known)) if known else 0.0
+            best = max(min(known), MIN_RELATIVE_COST * max(known)) if known else 0.0
             for name, value in costs.items():
-                # What nobody has (no result ever leaves) speaks for nobody.
+                # A cost that no policy has (there are no results) favours none.
                 scores[name][seed] += weight * (value / best if best and value is not None else 1.0)
     return scores
 
 
-def _reasons(trials: Sequence[Trial], weights: Mapping[str, float]) -> list[str]:
-    """What speaks for the first, in sentences."""
+def _explain_choice(trials: Sequence[Trial], weights: Mapping[str, float]) -> list[str]:
+    """The reasons for the first policy, in sentences."""
     choices = [trial for trial in trials if not trial.yardstick]
     first, seeds = choices[0], len(choices[0].runs)
     several = f"{seeds} seeds" if seeds > 1 else "one seed"
     said = [
-        f"{first.policy} has the lowest J, {_figure(first.score)} over {several}, for {_weighed(weights)}; "
-        "J = 1 would be the best of all in everything at once."
+        f"{first.policy} has the lowest J, {_format_spread(first.score)} over {several}, "
+        f"for {_format_weights(weights)}; J = 1 would be the best of all in everything at once."
     ]
-    asked = [name for name in METRICS if weights.get(name) or name in ("memory", "delay")]  # these two are never free
-    prices = [price for name in asked if (price := _price(first, choices, METRICS[name]))]
+    shown = [name for name in METRICS if weights.get(name) or name in ("memory", "delay")]  # these two are never free
+    prices = [price for name in shown if (price := _explain_price(first, choices, METRICS[name]))]
     if prices:
         said.append(f"What that costs: {'; '.join(prices)}.")
     if len(choices) > 1:
-        said.append(_runner_up(first, choices[1:]))
+        said.append(_explain_runner_up(first, choices[1:]))
     bounds = [trial for trial in trials if trial.yardstick]
     if bounds:
         best = min(bounds, key=lambda trial: statistics.fmean(trial.scores))
         if best.score.mean is not None and first.score.mean is not None and best.score.mean < first.score.mean:
-            said.append(f"{best.policy}, which knows the future and cannot be had, has {_figure(best.score)}.")
+            said.append(f"{best.policy}, which knows the future and cannot be had, has {_format_spread(best.score)}.")
     return said
 
 
-def _price(first: Trial, choices: Sequence[Trial], metric: Metric) -> str | None:
-    """What the first costs in one metric, against the best in it."""
+def _explain_price(first: Trial, choices: Sequence[Trial], metric: CostMetric) -> str | None:
+    """The cost of the first policy in one metric, compared with the best."""
     costs = [(mean, trial.policy) for trial in choices if (mean := trial.over_seeds(metric.cost).mean) is not None]
     mine = first.over_seeds(metric.cost).mean
     if mine is None or not costs:
         return f"no {metric.said} to compare, so {metric.name} speaks for none"
     least, best = min(costs)
-    if mine <= least * (1 + NEAR):
+    if mine <= least * (1 + TIE_TOLERANCE):
         return f"{metric.said} {mine:.4g}, as good as any"
     more = f"{mine / least - 1:.1%} above" if least else "against"
     return f"{metric.said} {mine:.4g}, {more} the {least:.4g} of {best}"
 
 
-def _runner_up(first: Trial, others: Sequence[Trial]) -> str:
-    """How sure it is that the first is better than the next."""
+def _explain_runner_up(first: Trial, others: Sequence[Trial]) -> str:
+    """How certain it is that the first policy is better than the second."""
     alike = [trial.policy for trial in others if np.allclose(trial.scores, first.scores, rtol=1e-9)]
     if alike:
         return f"{', '.join(alike)} did exactly as well."
     second = others[0]
     ahead = [b - a for a, b in zip(first.scores, second.scores, strict=True)]
     mean = statistics.fmean(ahead)
-    text = f"The runner-up is {second.policy} with {_figure(second.score)}, {mean:.2g} behind"
+    text = f"The runner-up is {second.policy} with {_format_spread(second.score)}, {mean:.2g} behind"
     if len(ahead) == 1:
         return f"{text}; one seed does not show whether that is chance."
     wins, spread = sum(difference > 0 for difference in ahead), statistics.stdev(ahead)
@@ -284,10 +286,10 @@ def _runner_up(first: Trial, others: Sequence[Trial]) -> str:
     return f"{text} and worse in {wins} of {len(ahead)} seeds; that is {surely} over the seeds, {spread:.2g}{verdict}."
 
 
-def _figure(spread: Spread) -> str:
-    mean, deviation = finite(spread.mean), spread.deviation
+def _format_spread(spread: Spread) -> str:
+    mean, deviation = finite_or_none(spread.mean), spread.deviation
     return f"{mean:.3f}" + ("" if deviation is None else f" ± {deviation:.3f}")
 
 
-def _weighed(weights: Mapping[str, float]) -> str:
+def _format_weights(weights: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {weight:.3g}" for name, weight in weights.items())

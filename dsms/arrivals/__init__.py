@@ -1,8 +1,18 @@
-"""When tuples arrive: the arrival processes, one set for simulator and load."""
+"""Arrival processes: when tuples arrive, for the simulator and the load generator alike."""
 
-from dsms.arrivals.kinds import KINDS, arrivals_from
-from dsms.arrivals.listed import Listed
-from dsms.arrivals.process import Arrivals, Clumped, Floats, draw
-from dsms.arrivals.replay import Replay, TraceFile
+from dsms.arrivals.fixed import ListedArrivals
+from dsms.arrivals.process import Arrivals, BatchedArrivals, Floats, block_generator
+from dsms.arrivals.registry import ARRIVAL_KINDS, arrivals_from
+from dsms.arrivals.trace_replay import ArrivalTraceFile, ReplayedArrivals
 
-__all__ = ["KINDS", "Arrivals", "Clumped", "Floats", "Listed", "Replay", "TraceFile", "arrivals_from", "draw"]
+__all__ = [
+    "ARRIVAL_KINDS",
+    "ArrivalTraceFile",
+    "Arrivals",
+    "BatchedArrivals",
+    "Floats",
+    "ListedArrivals",
+    "ReplayedArrivals",
+    "arrivals_from",
+    "block_generator",
+]

@@ -1,10 +1,18 @@
-"""Independent arrivals, and groups of them."""
+"""Poisson arrivals, single or in bursts."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dsms.arrivals.process import BLOCK, COUNTS, HAIR, INSTANTS, Arrivals, Floats, draw
+from dsms.arrivals.process import (
+    COUNTS,
+    DRAW_BLOCK_TUPLES,
+    INSTANTS,
+    WINDOW_TOLERANCE,
+    Arrivals,
+    Floats,
+    block_generator,
+)
 
 
 class Poisson(Arrivals):
@@ -13,32 +21,34 @@ class Poisson(Arrivals):
     def __init__(self, rate: float, seed: int) -> None:
         super().__init__(rate)
         self._seed = seed
-        # Slices rather than sums of gaps: a reader of a late one draws the counts before it, but no instants.
-        self.slice_length = BLOCK / rate
+        # Slices rather than sums of gaps: to read a late slice only the counts before it are drawn.
+        self.slice_length = DRAW_BLOCK_TUPLES / rate
         self._before = np.zeros(1, dtype=np.int64)  # tuples before each slice
         self._recent: tuple[range, Floats] = (range(0), np.empty(0))
 
     def slices(self, start: float, stop: float) -> range:
-        """The slices that have all the tuples in [start, stop)."""
-        first = int(max(0.0, start) / self.slice_length * (1 - HAIR))
-        return range(first, int(max(0.0, stop) / self.slice_length * (1 + HAIR)) + 1)
+        """Return the slices that cover [start, stop)."""
+        first = int(max(0.0, start) / self.slice_length * (1 - WINDOW_TOLERANCE))
+        return range(first, int(max(0.0, stop) / self.slice_length * (1 + WINDOW_TOLERANCE)) + 1)
 
     def count_before(self, index: int) -> int:
-        """How many tuples the slices before this one have."""
+        """Return the number of tuples before this slice."""
         while len(self._before) <= index:
-            counts = draw(self._seed, COUNTS, len(self._before) // BLOCK).poisson(BLOCK, BLOCK)
+            counts = block_generator(self._seed, COUNTS, len(self._before) // DRAW_BLOCK_TUPLES).poisson(
+                DRAW_BLOCK_TUPLES, DRAW_BLOCK_TUPLES
+            )
             self._before = np.concatenate((self._before, self._before[-1] + np.cumsum(counts)))
         return int(self._before[index])
 
     def instants(self, slices: range) -> Floats:
-        """The tuples of consecutive slices; the last answer is kept for small windows that follow each other."""
+        """Return the instants of consecutive slices; caches the last answer for small adjacent windows."""
         if slices != self._recent[0]:
             self._recent = slices, np.concatenate([self._slice(index) for index in slices])
         return self._recent[1]
 
     def _slice(self, index: int) -> Floats:
         number = self.count_before(index + 1) - self.count_before(index)
-        spread: Floats = np.sort(draw(self._seed, INSTANTS, index).random(number))
+        spread: Floats = np.sort(block_generator(self._seed, INSTANTS, index).random(number))
         return index * self.slice_length + spread * self.slice_length
 
     def _run(self, start: float, stop: float) -> tuple[int, Floats]:
@@ -47,7 +57,7 @@ class Poisson(Arrivals):
 
 
 class Bursts(Poisson):
-    """A Poisson stream of which every so many consecutive tuples arrive with the first of them (G12)."""
+    """A Poisson stream where every `group` consecutive tuples arrive together with the first (G12)."""
 
     def __init__(self, rate: float, group: int, seed: int) -> None:
         super().__init__(rate, seed)

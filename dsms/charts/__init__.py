@@ -1,8 +1,7 @@
-"""What the papers draw to decide who runs first: pure functions of costs, selectivities and sizes, no engine.
+"""Progress charts of the scheduling papers: pure functions of operators' costs, selectivities and sizes.
 
-`envelope` has the charts of a path and of a batch, `partition` cuts forks into pieces, `tuples` cuts a queue into runs,
-`fluid` has the least memory that these leave any scheduler.
-Everything takes floats, or fractions where a result is to be exact.
+`envelope` draws a path's progress chart, `partition` cuts forks into pieces, `tuple_segments` cuts a queue into runs,
+and `fluid` computes the least memory that any scheduler needs. All take floats, or fractions for exact results.
 """
 
 from dsms.charts.envelope import (
@@ -16,11 +15,11 @@ from dsms.charts.envelope import (
     progress_chart,
     slopes,
 )
-from dsms.charts.fluid import Fluid
+from dsms.charts.fluid import FluidModel
 from dsms.charts.partition import (
+    ChartPiece,
     Forks,
-    Piece,
-    Tree,
+    OperatorTree,
     indices,
     latency_partitions,
     memory_partitions,
@@ -28,16 +27,16 @@ from dsms.charts.partition import (
     prepend,
     weighted_indices,
 )
-from dsms.charts.tuples import Run, TupleChart, tuple_segments
+from dsms.charts.tuple_segments import TupleChart, TupleRun, tuple_segments
 
 __all__ = [
-    "Fluid",
+    "ChartPiece",
+    "FluidModel",
     "Forks",
-    "Piece",
+    "OperatorTree",
     "Point",
-    "Run",
-    "Tree",
     "TupleChart",
+    "TupleRun",
     "area",
     "chains",
     "deltas",

@@ -1,8 +1,8 @@
-"""The least memory that any scheduler could need, even one that knows the future: work as a fluid, steepest first.
+"""FluidModel: computes the least memory any scheduler needs, if tuples shrink steadily while they are processed.
 
-Babcock et al., "Chain" (SIGMOD 2003), section 3: along lower envelopes tuples shrink steadily, and who always works
-where they shrink fastest holds at every instant no more than anybody else. As a path's envelope gets flatter, what
-is before a piece is always worked on first: so all there is to know is how much of each piece is still to be done.
+Babcock et al., "Chain" (SIGMOD 2003), section 3: along lower envelopes tuples shrink steadily. A scheduler that always
+works where they shrink fastest holds the least at every instant. A path's envelope gets flatter, so earlier pieces
+always run first, and the remaining work of each piece is the whole state.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from dsms.charts.partition import Piece
+from dsms.charts.partition import ChartPiece
 
 M = TypeVar("M", bound=Hashable)
 
 
-class Fluid(Generic[M]):
-    """What is left of all that has come, by source and by piece of its chart; time is the time of one CPU."""
+class FluidModel(Generic[M]):
+    """The remaining work by source and chart piece; time is that of one CPU."""
 
-    def __init__(self, charts: Sequence[Sequence[Piece[M]]]) -> None:
-        # What takes no time is over as soon as it comes, and what frees nothing is never missed.
+    def __init__(self, charts: Sequence[Sequence[ChartPiece[M]]]) -> None:
+        # Pieces of no time are done on arrival, and pieces that free nothing do not matter.
         kept = [(s, p) for s, pieces in enumerate(charts) for p in pieces if p.time > 0 and p.gain > 0]
         kept.sort(key=lambda entry: -entry[1].slope)
         self._pieces, self._sources = [piece for _, piece in kept], [source for source, _ in kept]
         self._times = np.array([piece.time for piece in self._pieces])
         self._gains = np.array([piece.gain for piece in self._pieces])
         self._of = [np.flatnonzero(np.array(self._sources) == source) for source in range(len(charts))]
-        self._left = np.zeros(len(kept))  # tuples of the source that have not been through this piece
+        self._left = np.zeros(len(kept))  # by piece: tuples of its source still to pass it
         self._empty = True
 
     @property
     def held(self) -> float:
-        """What is in memory."""
+        """The tuples or bytes in memory."""
         return float(self._left @ self._gains)
 
     def add(self, source: int, count: float) -> None:
-        """Tuples have come."""
+        """Add tuples of a source."""
         self._left[self._of[source]] += count
         self._empty = False
 
     def work(self, time: float) -> None:
-        """So much time has been there to work in: the steepest pieces are done, one of them perhaps in part."""
+        """Work for this long: finish the steepest pieces, the last one perhaps in part."""
         if self._empty:
             return
         needed = self._left * self._times
@@ -55,12 +55,12 @@ class Fluid(Generic[M]):
             self._left[done] -= min(1.0, max(0.0, spare / needed[done])) * self._left[done]
 
     def clear(self) -> None:
-        """All is done."""
+        """Finish all work."""
         self._left[:] = 0.0
         self._empty = True
 
-    def like(self, other: Fluid[M], sources: Mapping[int, int]) -> None:
-        """Go on where another was, whose sources have these places here; as much is in memory as was there.
+    def migrate_from(self, other: FluidModel[M], sources: Mapping[int, int]) -> None:
+        """Continue from another model whose sources have these indices here; memory stays the same.
 
         What was known of an operator goes on with it: other charts may have it in a piece with others.
         """

@@ -1,4 +1,4 @@
-"""How operators that read one another's output are cut into pieces, each to run depth first, the steepest first.
+"""Cuts trees of operators into pieces that run depth first, the steepest piece first.
 
 Bai, Zaniolo (SSPS 2008), section 4, forks for latency and for memory; on a path it is the envelope of Chain.
 """
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Literal, NamedTuple, TypeVar, get_args
 
-from dsms.charts.envelope import rate, reach_after
+from dsms.charts.envelope import gain_rate, reach_after
 
 M = TypeVar("M")
 Forks = Literal["split", "atomic", "shared", "private"]
 
 
-class Piece(NamedTuple, Generic[M]):
-    """Operators that run as one, the producers first; what they take and give for one tuple at the source."""
+class ChartPiece(NamedTuple, Generic[M]):
+    """Operators that run as one, producers first, with their time and gain per tuple at the source."""
 
     members: tuple[M, ...]
     time: float
@@ -25,23 +25,23 @@ class Piece(NamedTuple, Generic[M]):
 
     @property
     def slope(self) -> float:
-        return rate(self.gain, self.time)
+        return gain_rate(self.gain, self.time)
 
 
 @dataclass(slots=True)
-class Tree(Generic[M]):
-    """An operator and those that read its output."""
+class OperatorTree(Generic[M]):
+    """An operator and the operators that read its output."""
 
     member: M
     cost: float  # time per input tuple
     selectivity: float
     size: float = 1  # bytes of an output tuple
-    sink: bool = False  # whether results leave here although others read them too; without branches they always do
-    branches: list[Tree[M]] = field(default_factory=list)
+    sink: bool = False  # whether results leave here although other operators read them; without branches they always do
+    branches: list[OperatorTree[M]] = field(default_factory=list)
 
 
-def prepend(piece: Piece[M], rest: Sequence[Piece[M]]) -> list[Piece[M]]:
-    """A chart with one more piece in front: it takes in what follows for as long as that makes it steeper.
+def prepend(piece: ChartPiece[M], rest: Sequence[ChartPiece[M]]) -> list[ChartPiece[M]]:
+    """Put a piece in front of a chart; it absorbs the pieces that follow while that makes it steeper.
 
     The rest's slopes do not increase, so this is the steepest prefix, the shortest of several, and pieces that were
     once put together stay together.
@@ -50,39 +50,39 @@ def prepend(piece: Piece[M], rest: Sequence[Piece[M]]) -> list[Piece[M]]:
         if not following.slope > piece.slope:
             return [piece, *rest[taken:]]
         members, time, gain = following
-        piece = Piece(piece.members + members, piece.time + time, piece.gain + gain)
+        piece = ChartPiece(piece.members + members, piece.time + time, piece.gain + gain)
     return [piece]
 
 
 def partition(
-    trees: Sequence[Tree[M]],
+    trees: Sequence[OperatorTree[M]],
     *,
     size: float = 1,
     memory: float = 0,
     outputs: float = 0,
     forks: Forks = "split",
-) -> list[Piece[M]]:
-    """The pieces of the readers of one source, in non-increasing slope, so that none depends on a later one.
+) -> list[ChartPiece[M]]:
+    """Return the pieces of one source's readers by non-increasing slope; none depends on a later one.
 
     Gain is `memory` for each byte freed and `outputs` for each result, expected for one tuple of `size` bytes at the
     source. Forks are "split" where their branches' slopes say so, 1/k of a tuple being credited to each of the k that
-    read it, as nobody knows who will be last; "atomic": the first operators of all branches are one piece; or
+    read it, as the last reader is not known; "atomic": the first operators of all branches are one piece; or
     "private": every branch has a copy of its own, made by the producer and freed by the reader.
     """
     chart = _Chart(trees, size, memory, outputs, forks)
     return chart.pieces(chart.with_forks_whole() if forks == "atomic" else chart.with_forks_split())
 
 
-def latency_partitions(trees: Sequence[Tree[M]]) -> list[Piece[M]]:
-    """Pieces by their output rate, which minimise the total latency of any batch (Bai & Zaniolo, section 4).
+def latency_partitions(trees: Sequence[OperatorTree[M]]) -> list[ChartPiece[M]]:
+    """Return pieces by output rate, which minimise the total latency of any batch (Bai & Zaniolo, section 4).
 
     Branches are taken by non-increasing slope, where the paper prints "non-decreasing" against its own example.
     """
     return partition(trees, outputs=1)
 
 
-def memory_partitions(trees: Sequence[Tree[M]], size: float = 1, shared: bool = True) -> list[Piece[M]]:
-    """Pieces by the rate at which they free memory (Bai & Zaniolo, section 4).
+def memory_partitions(trees: Sequence[OperatorTree[M]], size: float = 1, shared: bool = True) -> list[ChartPiece[M]]:
+    """Return pieces by the rate at which they free memory (Bai & Zaniolo, section 4).
 
     In a shared buffer a tuple stays until its last reader took it, so a fork's first operators are one fork-segment,
     with S_in − Σ m_i to gain, and nested forks are serialised from the sinks up. With a buffer for each reader every
@@ -93,18 +93,18 @@ def memory_partitions(trees: Sequence[Tree[M]], size: float = 1, shared: bool = 
 
 
 def indices(
-    trees: Sequence[Tree[M]],
+    trees: Sequence[OperatorTree[M]],
     *,
     size: float = 1,
     memory: float = 0,
     outputs: float = 0,
     forks: Forks = "split",
 ) -> dict[M, float]:
-    """For every operator the slope of the first piece of the chart that starts with it: the most a tuple there earns.
+    """Return, for every operator, the slope of the first piece of the chart that starts with it.
 
     Gains are as for `partition`; that the chart's unit is a tuple at the source does not matter to a slope. Forks are
     "split", "private", or "shared": there the readers of a tuple have one slope in common, by what they gain together
-    when the last of them frees it, but for those that do better by themselves and free nothing. Of an operator that is
+    when the last of them frees it, except readers that do better alone and free nothing. Of an operator that is
     reached by several ways it is that of the way most of its tuples come along: a mean would part it from the others
     that read what it reads.
     """
@@ -113,14 +113,14 @@ def indices(
 
 
 def weighted_indices(
-    trees: Sequence[Tree[M]],
+    trees: Sequence[OperatorTree[M]],
     *,
     size: float = 1,
     memory: float = 0,
     outputs: float = 0,
     forks: Forks = "split",
 ) -> dict[M, tuple[float, float]]:
-    """The same with how much of a tuple at the source comes along that way: (so much, minus the slope)."""
+    """The same, as (part of a source tuple that reaches the operator, minus the slope)."""
     if forks == "atomic":
         raise ValueError("forks are 'atomic': there an operator starts no chart of its own; use 'shared'")
     chart = _Chart(trees, size, memory, outputs, forks)
@@ -130,7 +130,7 @@ def weighted_indices(
         chart.with_forks_split()
     found: dict[M, tuple[float, float]] = {}
     for member, slope, reach in zip(chart.members, chart.slopes, chart.reaches, strict=True):
-        found[member] = max((reach, -slope), found.get(member, (0, 0)))  # of equal ways the one that earns less
+        found[member] = max((reach, -slope), found.get(member, (0, 0)))  # of equally frequent paths, the flatter one
     return found
 
 
@@ -141,22 +141,24 @@ _Heap = list[_Entry]
 
 
 class _Chart(Generic[M]):
-    """All operators in a row, each before its readers, and the charts of what is behind each of them.
+    """All operators in topological order, and the charts of everything downstream of each.
 
     A chart is a heap: pieces are only ever taken from its steep end, and the smaller of two can be poured into the
     larger. A piece's operators are a linked list, so that two pieces are put together at once, however long they are.
     """
 
-    def __init__(self, trees: Sequence[Tree[M]], size: float, memory: float, outputs: float, forks: Forks) -> None:
+    def __init__(
+        self, trees: Sequence[OperatorTree[M]], size: float, memory: float, outputs: float, forks: Forks
+    ) -> None:
         if forks not in get_args(Forks):
             raise ValueError(f"forks are {forks!r}; there are {list(get_args(Forks))}")
         self.members: list[M] = []
         self.times: list[float] = []
         self.gains: list[float] = []
-        self.reaches: list[float] = []  # how much of a tuple at the source comes to each
-        self.credits: list[float] = []  # of each gain, what is for freeing its input
-        self.readers: list[list[int]] = [[]]  # of the source, then of each operator
-        self.following: list[int] = []  # the next operator of the same piece; of a last one its own number
+        self.reaches: list[float] = []  # by operator: part of a source tuple that reaches it
+        self.credits: list[float] = []  # by operator: the part of its gain that is for freeing its input
+        self.readers: list[list[int]] = [[]]  # of the source, then by operator
+        self.following: list[int] = []  # the next operator of the same piece; of the last one, itself
         ahead = _readers(0, trees, 1, size, forks)
         while ahead:
             producer, tree, reach, credited = ahead.pop()
@@ -173,10 +175,10 @@ class _Chart(Generic[M]):
             self.reaches.append(reach)
             self.following.append(place)
             ahead += _readers(place + 1, tree.branches, reach_after(reach, tree.selectivity), tree.size, forks)
-        self.slopes: list[float] = [0] * len(self.members)  # of the first piece from each operator on
+        self.slopes: list[float] = [0] * len(self.members)  # by operator: slope of the first piece that starts with it
 
     def with_forks_split(self) -> _Heap:
-        """The chart of all branches, each operator in front of its readers' charts; its slope there is noted."""
+        """Return the chart of all branches, with each operator in front of its readers' charts; record its slope."""
         charts: list[_Heap] = [[] for _ in self.members]
         for place in reversed(range(len(self.members))):
             charts[place] = self._in_front([place], self._merged(charts, self.readers[place + 1]))
@@ -184,7 +186,7 @@ class _Chart(Generic[M]):
         return self._merged(charts, self.readers[0])
 
     def with_forks_whole(self) -> _Heap:
-        """The chart of all branches, the readers of one output as one piece in front of what is behind each of them."""
+        """Return the chart of all branches, with the readers of one output as one piece."""
         behind: list[_Heap] = [[] for _ in self.members]
         for place in reversed(range(len(self.members))):
             readers = self.readers[place + 1]
@@ -192,14 +194,14 @@ class _Chart(Generic[M]):
         return self._in_front(self.readers[0], self._merged(behind, self.readers[0]))
 
     def with_forks_shared(self) -> _Heap:
-        """The chart of all branches, the readers of one output as one piece but for those that are steeper alone."""
+        """Return the chart of all branches; the readers of one output are one piece, except those steeper alone."""
         behind: list[_Heap] = [[] for _ in self.members]
         for place in reversed(range(len(self.members))):
             behind[place] = self._shared(self.readers[place + 1], behind)
         return self._shared(self.readers[0], behind)
 
     def _shared(self, readers: Sequence[int], behind: list[_Heap]) -> _Heap:
-        """The chart of what readers of one output begin: who leaves the others behind frees nothing."""
+        """Return the chart that readers of one output start; a reader that runs alone frees nothing."""
         if len(readers) < 2:
             chart = self._in_front(readers, self._merged(behind, readers))
             for reader in readers:
@@ -209,7 +211,7 @@ class _Chart(Generic[M]):
         alone = sorted(self._steepest(r, self.times[r], self.gains[r] - self.credits[r], behind[r]) for r in readers)
         time, gain = sum(piece[2] for piece in alone), credit + sum(piece[3] for piece in alone)
         ahead = 0
-        while ahead < len(alone) - 1 and -alone[ahead][0] > rate(gain, time):
+        while ahead < len(alone) - 1 and -alone[ahead][0] > gain_rate(gain, time):
             _, first, its_time, its_gain = alone[ahead]
             time, gain, self.slopes[first] = time - its_time, gain - its_gain, -alone[ahead][0]
             ahead += 1
@@ -224,8 +226,8 @@ class _Chart(Generic[M]):
         behind[staying[0]] = together
         return self._merged(behind, [*leaving, staying[0]])
 
-    def pieces(self, chart: _Heap) -> list[Piece[M]]:
-        return [Piece(tuple(self._run(first)), time, gain) for _, first, time, gain, _ in sorted(chart)]
+    def pieces(self, chart: _Heap) -> list[ChartPiece[M]]:
+        return [ChartPiece(tuple(self._run(first)), time, gain) for _, first, time, gain, _ in sorted(chart)]
 
     def _run(self, place: int) -> Iterable[M]:
         yield self.members[place]
@@ -234,7 +236,7 @@ class _Chart(Generic[M]):
             yield self.members[place]
 
     def _merged(self, charts: list[_Heap], places: Sequence[int]) -> _Heap:
-        """The charts of these in one, which is the largest of them with the others poured in."""
+        """Merge these charts into the largest of them."""
         if not places:
             return []
         largest = max(places, key=lambda place: len(charts[place]))
@@ -246,15 +248,15 @@ class _Chart(Generic[M]):
         return merged
 
     def _steepest(self, place: int, time: float, gain: float, chart: _Heap) -> tuple[float, int, float, float]:
-        """What an operator would take in of the chart behind it, which is left as it is."""
+        """Return what an operator would absorb of the chart behind it, without changing that."""
         for minus, _, more_time, more_gain, _ in sorted(chart):
-            if not -minus > rate(gain, time):
+            if not -minus > gain_rate(gain, time):
                 break
             time, gain = time + more_time, gain + more_gain
-        return -rate(gain, time), place, time, gain
+        return -gain_rate(gain, time), place, time, gain
 
     def _in_front(self, places: Sequence[int], chart: _Heap, credit: float = 0) -> _Heap:
-        """The rule of `prepend`, for a piece of these operators, credited with so much more."""
+        """Apply the rule of `prepend` to a piece of these operators, with extra credit."""
         if not places:
             return chart
         time: float = 0
@@ -263,24 +265,24 @@ class _Chart(Generic[M]):
             time, gain = time + self.times[place], gain + self.gains[place]
             self.following[place] = after
         first, last = places[0], places[-1]
-        while chart and -chart[0][0] > rate(gain, time):
+        while chart and -chart[0][0] > gain_rate(gain, time):
             _, taken, more_time, more_gain, end = heapq.heappop(chart)
             time, gain = time + more_time, gain + more_gain
             self.following[last], last = taken, end
-        heapq.heappush(chart, (-rate(gain, time), first, time, gain, last))
+        heapq.heappush(chart, (-gain_rate(gain, time), first, time, gain, last))
         return chart
 
 
 def _readers(
-    producer: int, trees: Sequence[Tree[M]], reach: float, size: float, forks: Forks
-) -> list[tuple[int, Tree[M], float, float]]:
-    """Who reads a producer's output, the last first, how much of it, and the bytes each is credited with freeing."""
+    producer: int, trees: Sequence[OperatorTree[M]], reach: float, size: float, forks: Forks
+) -> list[tuple[int, OperatorTree[M], float, float]]:
+    """Return a producer's readers, the last first, each with its reach and the bytes it is credited with freeing."""
     if not trees:
         return []
     if forks == "private" or len(trees) == 1:
         credits = [size] * len(trees)
     elif forks in ("atomic", "shared"):
-        credits = [size] + [0] * (len(trees) - 1)  # their sum is all that matters
+        credits = [size] + [0] * (len(trees) - 1)  # only their sum matters
     else:
-        credits = [(size + 0 * tree.cost) / len(trees) for tree in trees]  # adding 0 keeps it a fraction
+        credits = [(size + 0 * tree.cost) / len(trees) for tree in trees]  # adding 0 keeps a Fraction
     return [(producer, tree, reach, credited) for tree, credited in zip(reversed(trees), credits, strict=True)]

@@ -1,4 +1,4 @@
-"""The command line: `dsms COMMAND …`; commands of other packages come in by entry point."""
+"""The command line, `dsms COMMAND …`; other packages add commands by entry point."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from dsms.cli import explain, push, recommend, reproduce, run, sim, tail, whatif
 from dsms.errors import DsmsError, FailedError, OperatorError
 
 log = logging.getLogger("dsms")
+DESCRIPTION = "A data stream management system with a swappable scheduler: simulate, run, compare and explain."
 COMMANDS: dict[str, Any] = {
     "run": run,
     "sim": sim,
@@ -28,14 +29,16 @@ COMMANDS: dict[str, Any] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; 0 done, 1 the run failed, 2 wrong call or plan."""
+    """Run a command and return its exit code: 0 done, 1 the run failed, 2 wrong call or plan."""
     try:
         known = _commands()
     except KeyboardInterrupt:
         return 130
-    parser = argparse.ArgumentParser(prog="dsms", description="Data streams, and the scheduler that decides.")
+    parser = argparse.ArgumentParser(prog="dsms", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"dsms {version('dsms')}")
-    parser.add_argument("--log", choices=("text", "json"), default="text", help="how messages are written to stderr")
+    parser.add_argument(
+        "--log", choices=("text", "json"), default="text", help="format of messages on standard error (default: text)"
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for name, command in known.items():
         about = (command.__doc__ or "").strip().splitlines()[0]
@@ -53,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         log.error("stopped")
         return 130
-    except BrokenPipeError:  # whoever reads our output has seen enough; nor may the flush at exit complain
+    except BrokenPipeError:  # the reader of our output closed it; the flush at exit must not fail either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except OperatorError as error:
@@ -65,13 +68,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _commands() -> dict[str, Any]:
-    """Our commands and those of other packages; one that cannot be loaded must not take the others with it."""
+    """Our commands and those of other packages; a command that cannot be loaded is left out with a warning."""
     known = dict(COMMANDS)
     for point in entry_points(group="dsms.commands"):
         try:
             known.setdefault(point.name, point.load())
         except Exception as error:
-            log.warning("command %r comes from %r, which cannot be loaded: %s", point.name, point.value, error)
+            log.warning("command %r is not available: %r cannot be loaded: %s", point.name, point.value, error)
     return known
 
 
@@ -83,7 +86,7 @@ def _write_log(form: str) -> None:
 
 
 class JsonLines(logging.Formatter):
-    """A message as one JSON object."""
+    """Formats a message as one JSON object."""
 
     def format(self, record: logging.LogRecord) -> str:
         line = {"level": record.levelname.lower(), "message": record.getMessage(), "logger": record.name}

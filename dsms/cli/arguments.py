@@ -1,37 +1,38 @@
-"""What commands ask for in common: a plan and policies; and numbers, checked."""
+"""Arguments that several commands have: a plan, policies, a folder for recordings, checked numbers."""
 
 from __future__ import annotations
 
 import argparse
-import math
 from pathlib import Path
 from typing import TypeVar
 
+from dsms.config.fields import Field, IntegerField, NumberField
+from dsms.errors import PlanError
 from dsms.policies.registry import policy_names
 
-Number = TypeVar("Number", int, float)
+T = TypeVar("T")
 
 
-def plan_and_policy(parser: argparse.ArgumentParser, about: str, required: bool = False) -> None:
-    """A plan, and policies by their names."""
-    there_are = f"{about}. There are: {', '.join(policy_names())}"
+def add_plan_and_policy(parser: argparse.ArgumentParser, about: str, required: bool = False) -> None:
+    """Add the arguments PLAN and --policy."""
+    help_text = f"{about}. There are: {', '.join(policy_names())}"
     parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML)")
-    parser.add_argument("--policy", metavar="NAME[:key=value,…]", action="append", required=required, help=there_are)
+    parser.add_argument("--policy", metavar="NAME[:key=value,…]", action="append", required=required, help=help_text)
 
 
-def policy_list(text: str) -> list[str]:
-    """Policies with commas between them, of which each may have parameters with commas between those."""
-    found: list[str] = []
+def parse_policy_list(text: str) -> list[str]:
+    """Split policies at commas, but not at the commas between a policy's parameters."""
+    policies: list[str] = []
     for piece in text.split(","):
-        if found and "=" in piece and piece.partition(":")[0] not in policy_names():
-            found[-1] += f",{piece}"
+        if policies and "=" in piece and piece.partition(":")[0] not in policy_names():
+            policies[-1] += f",{piece}"
         else:
-            found.append(piece)
-    return found
+            policies.append(piece)
+    return policies
 
 
-def recording(parser: argparse.ArgumentParser, where: str = "DIR") -> None:
-    """Whether the run is written down."""
+def add_record_option(parser: argparse.ArgumentParser, where: str = "DIR") -> None:
+    """Add the option --record."""
     parser.add_argument(
         "--record",
         metavar="DIR",
@@ -41,40 +42,28 @@ def recording(parser: argparse.ArgumentParser, where: str = "DIR") -> None:
     )
 
 
-def number(text: str) -> float:
-    """From 0."""
-    value = _parsed(float, text, "a number from 0")
-    if not math.isfinite(value) or value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from 0")
-    return value
+def parse_nonnegative(text: str) -> float:
+    """A number from 0."""
+    return _parse(NumberField(least=0), text)
 
 
-def positive(text: str) -> float:
-    """Above 0."""
-    value = _parsed(float, text, "a positive number")
-    if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a positive number")
-    return value
+def parse_positive(text: str) -> float:
+    """A number above 0."""
+    return _parse(NumberField(above=0), text)
 
 
-def whole(text: str) -> int:
+def parse_nonnegative_int(text: str) -> int:
     """A whole number from 0."""
-    value = _parsed(int, text, "a whole number from 0")
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0")
-    return value
+    return _parse(IntegerField(least=0), text)
 
 
-def several(text: str) -> int:
+def parse_positive_int(text: str) -> int:
     """A whole number from 1."""
-    value = _parsed(int, text, "a whole number from 1")
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1")
-    return value
+    return _parse(IntegerField(least=1), text)
 
 
-def _parsed(kind: type[Number], text: str, wanted: str) -> Number:
+def _parse(field: Field[T], text: str) -> T:
     try:
-        return kind(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is not {wanted}") from None
+        return field.parse(text)
+    except PlanError as error:
+        raise argparse.ArgumentTypeError(error.message) from None

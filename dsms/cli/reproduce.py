@@ -1,8 +1,8 @@
-"""Run the papers' experiments, and show every claim with its number beside ours.
+"""Run the papers' experiments, and show the paper's number and ours for every claim.
 
-Runs that are done are kept in DIR/runs.jsonl, so whoever stops it goes on by the same call; runs of other code are done
-anew. In DIR are then report.html, report.md and, for each paper, the figures and the data (CSV, JSON).
-Verdicts: reproduced; direction only; not reproduced, and why.
+Finished runs are stored in DIR/runs.jsonl: after an interruption the same command resumes. Runs of other code are
+repeated. The command writes report.html, report.md and, for each paper, the figures and the data (CSV, JSON) to DIR.
+Verdicts: reproduced; direction only; not reproduced, with the reason.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from dsms.advice.figures import check
-from dsms.cli.arguments import several
-from dsms.cli.bar import runs_bar
-from dsms.cli.stopping import stoppable
+from dsms.advice.figures import check_image_file
+from dsms.cli.arguments import parse_positive_int
+from dsms.cli.progress import show_runs_bar
+from dsms.cli.signals import handle_signals
 from dsms.errors import DsmsError
 from dsms.papers import Scale, Verdict, report
-from dsms.papers.data import claim_data
-from dsms.papers.pools import pool_named
-from dsms.papers.registry import PAPERS, chosen
-from dsms.papers.reproduce import Outcome, reproduce
-from dsms.papers.trace_file import packets
+from dsms.papers.export import describe_claim
+from dsms.papers.registry import PAPERS, select_experiments
+from dsms.papers.reproduce import ExperimentResult, reproduce
+from dsms.papers.trace_file import read_packets
+from dsms.papers.worker_pools import create_pool
 
 STYLES = {Verdict.REPRODUCED: "green", Verdict.DIRECTION: "yellow", Verdict.NOT: "red"}
-OUT = Path("reproduction")
+DEFAULT_FOLDER = Path("reproduction")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -39,34 +39,41 @@ def options(parser: argparse.ArgumentParser) -> None:
         "what",
         metavar="PAPER[/FIGURE]",
         nargs="?",
-        help=f"one paper, or one figure or experiment of it (default: all); papers: {', '.join(PAPERS)}",
+        help=f"one paper, or one figure or experiment of it (default: all papers); papers: {', '.join(PAPERS)}",
     )
-    parser.add_argument("--seeds", type=several, metavar="N", default=1, help="runs of every point (default: 1)")
-    parser.add_argument("--out", type=Path, metavar="DIR", default=OUT, help=f"where to write (default: {OUT})")
-    parser.add_argument("--quick", action="store_true", help="short runs, in minutes rather than an hour")
-    parser.add_argument("--list", action="store_true", help="say what can be asked for, and run nothing")
-    parser.add_argument("--fresh", action="store_true", help="do runs again that are done")
-    parser.add_argument("--jobs", type=several, metavar="N", help="runs at a time (default: as many as cores)")
+    parser.add_argument(
+        "--seeds", type=parse_positive_int, metavar="N", default=1, help="random seeds for every point (default: 1)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", default=DEFAULT_FOLDER, help=f"output folder (default: {DEFAULT_FOLDER})"
+    )
+    parser.add_argument("--quick", action="store_true", help="short runs: minutes instead of an hour")
+    parser.add_argument("--list", action="store_true", help="list the experiments and their figures, and run nothing")
+    parser.add_argument("--fresh", action="store_true", help="repeat runs that have a stored result")
+    parser.add_argument(
+        "--jobs", type=parse_positive_int, metavar="N", help="runs at the same time (default: one per core)"
+    )
     parser.add_argument(
         "--on",
-        metavar="WHO",
+        metavar="POOL",
         default="processes",
-        help="who works runs out: `processes`, or `ray[:ADDRESS]`, tasks on a cluster (ray:local starts a small one)",
+        help="where to execute runs: `processes` on this machine, or `ray[:ADDRESS]` as tasks on a Ray cluster "
+        "(ray:local starts one)",
     )
     parser.add_argument(
         "--trace",
         metavar="FILE",
         action="append",
         default=[],
-        help="a packet trace of the Internet Traffic Archive (text) instead of a synthetic stand-in; may be repeated",
+        help="a text packet trace of the Internet Traffic Archive, used instead of synthetic arrivals; may be repeated",
     )
-    parser.add_argument("--json", action="store_true", help="print the claims as one JSON object instead of a table")
+    parser.add_argument("--json", action="store_true", help="print the claims as one JSON object instead of tables")
 
 
 def run(given: argparse.Namespace) -> int:
-    wanted = chosen(given.what)
+    selection = select_experiments(given.what)
     if given.list:
-        for paper, experiments in wanted:
+        for paper, experiments in selection:
             print(f"{paper.name}: {paper.citation}")
             for experiment in experiments:
                 print(f"  {paper.name}/{', '.join(dict.fromkeys(experiment.names))}: {experiment.title}")
@@ -74,31 +81,31 @@ def run(given: argparse.Namespace) -> int:
     for file in given.trace:
         if not Path(file).is_file():
             raise DsmsError(f"--trace {file!r}: no such file")
-        packets(file)  # before an hour has gone into it, as below
+        read_packets(file)  # a bad file, folder or picture format is refused before an hour of runs
     try:
         given.out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise DsmsError(f"--out {str(given.out)!r} is no folder that can be written to: {error.strerror}") from None
-    check(given.out / "report.svg")
+        raise DsmsError(f"--out {str(given.out)!r} is not a writable folder: {error.strerror}") from None
+    check_image_file(given.out / "report.svg")
     scale = Scale(given.quick, given.seeds, tuple(str(Path(file).absolute()) for file in given.trace))
-    with stoppable(), runs_bar() as tell:
-        outcomes = reproduce(wanted, scale, given.out, pool_named(given.on, given.jobs), given.fresh, tell)
-    report.write(outcomes, scale, _command(given), date.today().isoformat(), given.out)
+    with handle_signals(), show_runs_bar() as progress:
+        outcomes = reproduce(selection, scale, given.out, create_pool(given.on, given.jobs), given.fresh, progress)
+    report.write_report(outcomes, scale, _command(given), date.today().isoformat(), given.out)
     if given.json:
         claims = [
-            {"experiment": f"{outcome.paper.name}/{outcome.experiment.name}", **claim_data(judgement)}
+            {"experiment": f"{outcome.paper.name}/{outcome.experiment.name}", **describe_claim(judgement)}
             for outcome in outcomes
             for judgement in outcome.judgements
         ]
         print(json.dumps({"claims": claims}, allow_nan=False))
         return 0
     _show(outcomes)
-    print(f"{report.summary(outcomes)}; figures and data: {given.out / 'report.html'}")
+    print(f"{report.format_summary(outcomes)}; figures and data: {given.out / 'report.html'}")
     return 0
 
 
 def _command(given: argparse.Namespace) -> str:
-    """The call that makes the same report."""
+    """The command line that makes the same report."""
     words = ["dsms", "reproduce", *filter(None, [given.what])]
     words += ["--quick"] if given.quick else []
     words += ["--seeds", str(given.seeds)] if given.seeds > 1 else []
@@ -106,10 +113,10 @@ def _command(given: argparse.Namespace) -> str:
     return " ".join(words)
 
 
-def _show(outcomes: Sequence[Outcome]) -> None:
+def _show(outcomes: Sequence[ExperimentResult]) -> None:
     console = Console()
     if not console.is_terminal:
-        console.width = 150  # nobody's window: whole sentences
+        console.width = 150  # no window limits the width: show whole sentences
     for outcome in outcomes:
         if not outcome.judgements:
             continue
@@ -117,7 +124,7 @@ def _show(outcomes: Sequence[Outcome]) -> None:
         for column, share in zip(report.COLUMNS, (5, 2, 2, 2, 4), strict=True):
             table.add_column(column, ratio=share)
         for judgement in outcome.judgements:
-            cells = [escape(cell) for cell in report.row(judgement)]
+            cells = [escape(cell) for cell in report.claim_row(judgement)]
             cells[3] = f"[{STYLES[judgement.verdict]}]{cells[3]}[/]"
             table.add_row(*cells)
         console.print(table)

@@ -1,8 +1,8 @@
 """Run a plan's queries on real rows in this process: files in, files out.
 
-Sources and sinks are those of the plan (`source = { csv = "bids.csv" }`, `sink = { jsonl = "out.jsonl" }`; also
-parquet); a query without a sink writes JSON lines to standard output. Each result has its `ts`, and a `sign` (1 or -1)
-where rows may be taken back. What was done is said on standard error.
+The plan names sources and sinks (`source = { csv = "bids.csv" }`, `sink = { jsonl = "out.jsonl" }`; also parquet); a
+query without a sink writes JSON lines to standard output. Each result has a `ts`, and a `sign` if results can be
+retracted: 1 for a new row, -1 for a retracted one. A summary goes to standard error.
 """
 
 from __future__ import annotations
@@ -17,35 +17,41 @@ from pathlib import Path
 from rich.console import Console
 from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from dsms.cli.arguments import plan_and_policy, recording, several
+from dsms.cli.arguments import add_plan_and_policy, add_record_option, parse_positive_int
 from dsms.errors import PolicyError
 
-ROWS = 10_000
+ROWS_PER_BATCH = 10_000
 
 
 def options(parser: argparse.ArgumentParser) -> None:
-    plan_and_policy(parser, "the scheduling policy (default: fifo)")
-    parser.add_argument("--batch", type=several, metavar="N", default=ROWS, help=f"rows in a batch (default: {ROWS})")
+    add_plan_and_policy(parser, "the scheduling policy (default: fifo)")
+    parser.add_argument(
+        "--batch",
+        type=parse_positive_int,
+        metavar="N",
+        default=ROWS_PER_BATCH,
+        help=f"rows in a batch (default: {ROWS_PER_BATCH})",
+    )
     parser.add_argument(
         "--dead-letters",
         metavar="FILE",
         type=Path,
-        help='where rows go that are late, or wrong if the plan says on_error = "dead-letter" '
+        help='file for late rows and, if the plan says on_error = "dead-letter", for rows that an operator fails on '
         "(default: PLAN.dead.jsonl beside the plan)",
     )
-    recording(parser)
-    parser.add_argument("--json", action="store_true", help="say what was done as one JSON object")
+    add_record_option(parser)
+    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
 
 
 def run(given: argparse.Namespace) -> int:
-    from dsms import execution  # pyarrow takes its time: only for those who read files
-    from dsms.files import SinkClosedError
+    from dsms import run_plan as execution  # pyarrow loads slowly: only for commands that read files
+    from dsms.io import SinkClosedError
 
     policies = given.policy or ["fifo"]
     if len(policies) > 1:
         raise PolicyError(f"a run has one policy: give one --policy, not {len(policies)}")
     try:
-        with _progress() as tell:
+        with _show_progress() as tell:
             done = execution.run(
                 given.plan,
                 policies[0],
@@ -60,17 +66,17 @@ def run(given: argparse.Namespace) -> int:
         print(json.dumps(done.to_json(), allow_nan=False), file=sys.stderr)
         return 130 if done.stopped else 0
     read = ", ".join(f"{count:,} of {name}" for name, count in done.rows.items()) or "none"
-    put = ", ".join(f"{count:,} of {name}" for name, count in done.results.items()) or "none"
-    said = [f"rows: {read} in {done.seconds:.2f} s; results: {put}"]
-    said += [f"{rows:,} rows {kind} at {where}: see {done.dead_letters}" for (where, kind), rows in done.aside.items()]
-    said += ["stopped before the end of the sources"] if done.stopped else []
-    print("\n".join(f"dsms: {line}" for line in said), file=sys.stderr)
+    written = ", ".join(f"{count:,} of {name}" for name, count in done.results.items()) or "none"
+    lines = [f"rows: {read} in {done.seconds:.2f} s; results: {written}"]
+    lines += [f"{rows:,} rows {kind} at {where}: see {done.dead_letters}" for (where, kind), rows in done.aside.items()]
+    lines += ["stopped before the end of the sources"] if done.stopped else []
+    print("\n".join(f"dsms: {line}" for line in lines), file=sys.stderr)
     return 130 if done.stopped else 0
 
 
 @contextmanager
-def _progress() -> Iterator[Callable[[int, float], None] | None]:
-    """How far it is, on standard error for people who wait; nothing where nobody watches."""
+def _show_progress() -> Iterator[Callable[[int, float], None] | None]:
+    """Show rows and rows a second on standard error, if it is a terminal and standard output is none."""
     if not sys.stderr.isatty() or sys.stdout.isatty():
         yield None
         return

@@ -1,4 +1,4 @@
-"""Tables on the console: whole lines however narrow the window, names as they are."""
+"""Prints tables and formats numbers, times and shares for the console."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from rich.measure import Measurement
 from rich.table import Table
 
 
-def table(title: str, columns: Sequence[str], left: Iterable[str] = (), caption: str = "") -> Table:
-    """An empty table; figures stand on the right, these columns on the left."""
+def make_table(title: str, columns: Sequence[str], left: Iterable[str] = (), caption: str = "") -> Table:
+    """Make an empty table; the columns in `left` are left-aligned, all others right-aligned."""
     made = Table(title=escape(title), box=SIMPLE_HEAD, caption=caption or None)
     texts = set(left)
     for column in columns:
@@ -21,7 +21,7 @@ def table(title: str, columns: Sequence[str], left: Iterable[str] = (), caption:
 
 
 def show(made: Table) -> None:
-    """Print it; a narrow window wraps whole lines rather than cutting every column."""
+    """Print a table; a narrow window wraps whole lines instead of cutting columns."""
     console = Console()
     console.width = max(console.width, Measurement.get(console, console.options.update(width=1000), made).maximum)
     with console.capture() as written:
@@ -29,14 +29,14 @@ def show(made: Table) -> None:
     print(written.get(), end="")
 
 
-def figure(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,}" if isinstance(value, int) else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"
 
 
-def seconds(time: float | None) -> str:
-    """A short time in the unit that suits it."""
+def format_seconds(time: float | None) -> str:
+    """Format a time in the unit that suits it."""
     if time is None:
         return "–"
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
@@ -45,14 +45,14 @@ def seconds(time: float | None) -> str:
     return f"{time / 1e-9:.3g} ns" if time else "0 s"
 
 
-def percent(share: float | None) -> str:
+def format_percent(share: float | None) -> str:
     return "–" if share is None else f"{share:.1%}"
 
 
-def input_names(inputs: Iterable[Mapping[str, object]]) -> list[str]:
-    """The columns for what priorities are made of; a slope is the priority itself."""
+def list_input_names(inputs: Iterable[Mapping[str, object]]) -> list[str]:
+    """The names of the inputs of priorities, without the slope, which is the priority itself."""
     return [name for name in dict.fromkeys(name for each in inputs for name in each) if name != "slope"]
 
 
-def cell(value: float | str | None) -> str:
-    return escape(value) if isinstance(value, str) else figure(value)
+def format_cell(value: float | str | None) -> str:
+    return escape(value) if isinstance(value, str) else format_number(value)

@@ -1,52 +1,60 @@
-"""Queries over streams item by item, after Getta and Vossough: pure functions, no engine.
+"""Dataflow expressions after Getta and Vossough: how each item of a stream passes the joins of a query.
 
-`expression` says what a query means, `operation` what is done with an item, `translate` gets from the one to the other
-in every order, `cost` finds the best; `conflicts` and `graph` say which operations of which items may run now, and
-`execution` runs them in any interleaving against each `window`.
+`expression` is a logical query, `operation` one step of an item, `translate` lists the orders of steps for a query, and
+`cost` finds the best. `conflicts` and `graph` decide which operations of concurrent items may run now; `execution`
+simulates any interleaving of them against each `window`.
 """
 
-from dsms.dataflow.conflicts import Matrix, conflict, conflict_matrix, numbered, pairs
+from dsms.dataflow.conflicts import Matrix, conflict_matrix, conflicting_pairs, has_conflict, number_operations
 from dsms.dataflow.cost import (
     Cost,
-    Detour,
     Estimate,
     Mode,
+    WindowTradeoff,
     best_order,
     best_plan,
-    delays,
-    duration,
-    duration_of,
+    dataflow_time,
+    operation_start_times,
+    total_time,
     work_rate,
 )
 from dsms.dataflow.execution import (
-    Execution,
-    Item,
+    DataflowExecution,
+    DataflowRun,
     Order,
-    Run,
-    agrees_every,
+    StreamItem,
+    is_equal_every,
     is_order_invariant,
     is_order_preserving,
     is_weakly_order_preserving,
 )
-from dsms.dataflow.expression import RESULT, Difference, Expression, Join, Stream, inputs, intermediates, parts
-from dsms.dataflow.graph import Edge, Node, SchedulingGraph, edges
+from dsms.dataflow.expression import (
+    RESULT_WINDOW,
+    DifferenceTerm,
+    Expression,
+    JoinTerm,
+    StreamTerm,
+    input_streams,
+    intermediate_names,
+    subexpressions,
+)
+from dsms.dataflow.graph import Edge, Node, SchedulingGraph, count_dashed_edges
 from dsms.dataflow.operation import Dataflow, Operation
-from dsms.dataflow.translate import Plan, orders, plans, translate
+from dsms.dataflow.translate import Plan, enumerate_orders, enumerate_plans, translate
 from dsms.dataflow.window import Contents, Row
 
 __all__ = [
-    "RESULT",
+    "RESULT_WINDOW",
     "Contents",
     "Cost",
     "Dataflow",
-    "Detour",
-    "Difference",
+    "DataflowExecution",
+    "DataflowRun",
+    "DifferenceTerm",
     "Edge",
     "Estimate",
-    "Execution",
     "Expression",
-    "Item",
-    "Join",
+    "JoinTerm",
     "Matrix",
     "Mode",
     "Node",
@@ -54,28 +62,29 @@ __all__ = [
     "Order",
     "Plan",
     "Row",
-    "Run",
     "SchedulingGraph",
-    "Stream",
-    "agrees_every",
+    "StreamItem",
+    "StreamTerm",
+    "WindowTradeoff",
     "best_order",
     "best_plan",
-    "conflict",
     "conflict_matrix",
-    "delays",
-    "duration",
-    "duration_of",
-    "edges",
-    "inputs",
-    "intermediates",
+    "conflicting_pairs",
+    "count_dashed_edges",
+    "dataflow_time",
+    "enumerate_orders",
+    "enumerate_plans",
+    "has_conflict",
+    "input_streams",
+    "intermediate_names",
+    "is_equal_every",
     "is_order_invariant",
     "is_order_preserving",
     "is_weakly_order_preserving",
-    "numbered",
-    "orders",
-    "pairs",
-    "parts",
-    "plans",
+    "number_operations",
+    "operation_start_times",
+    "subexpressions",
+    "total_time",
     "translate",
     "work_rate",
 ]

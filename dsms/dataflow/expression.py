@@ -1,6 +1,7 @@
-"""Logical expressions over streams: what a query means, whatever the order in which it is worked out.
+"""Logical expressions of joins and differences over streams, independent of the order of evaluation.
 
-Getta, Vossough: joins are natural, so that they may be re-associated; `r -x s` is what of r no item of s equals on x.
+Getta, Vossough: joins are natural, so they can be re-associated; `r -x s` is the items of r that equal no item of s
+on x.
 """
 
 from __future__ import annotations
@@ -11,25 +12,28 @@ from itertools import chain
 
 from dsms.errors import PlanError
 
-RESULT = "out"  # the window of the whole expression's results is w_out
+RESULT_WINDOW = "out"  # w_out is the window of the whole expression's results
 
 
-def listed(attributes: Iterable[str]) -> str:
-    """Attributes as they are printed: `a,c`."""
+def format_attributes(attributes: Iterable[str]) -> str:
+    """Format attributes for messages: `a,c`."""
     return ",".join(attributes)
 
 
 @dataclass(frozen=True)
-class Stream:
-    """An input stream and its attributes; "ab" is short for ("a", "b"), as in the paper."""
+class StreamTerm:
+    """An input stream with its attributes; "ab" is short for ("a", "b"), as in the paper."""
 
     name: str
     attributes: Sequence[str]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(sorted(set(self.attributes))))
-        if not self.name or self.name == RESULT or not self.attributes:
-            raise PlanError(f"stream {self.name!r} of {[*self.attributes]} needs attributes and a name, not {RESULT!r}")
+        if not self.name or self.name == RESULT_WINDOW or not self.attributes:
+            raise PlanError(
+                f"stream {self.name!r} of {[*self.attributes]}: it needs attributes, and a name other than "
+                f"{RESULT_WINDOW!r}"
+            )
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -37,12 +41,12 @@ class Stream:
         return (self.name,)
 
     def __str__(self) -> str:
-        return f"{self.name}({listed(self.attributes)})"
+        return f"{self.name}({format_attributes(self.attributes)})"
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """What the operations of two arguments have in common."""
+class _BinaryTerm:
+    """The common part of joins and differences."""
 
     left: Expression
     right: Expression
@@ -52,15 +56,17 @@ class _Pair:
         object.__setattr__(self, "on", tuple(sorted(set(self.on))))
         shared = set(self.left.attributes) & set(self.right.attributes)
         if not self.on or not shared.issuperset(self.on):
-            raise PlanError(f"{self.left} meets {self.right} on {list(self.on)}: they share {sorted(shared)}")
+            raise PlanError(f"{self.left} and {self.right} on {list(self.on)}: they share {sorted(shared)}")
         names = [name for side in (self.left, self.right) for name in _names(side)]
-        names += [self.name, RESULT]
+        names += [self.name, RESULT_WINDOW]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise PlanError(f"{self} has {twice} twice: each stream and result needs a name of its own, not {RESULT!r}")
+            raise PlanError(
+                f"{self} has {twice} twice: each stream and result needs a unique name other than {RESULT_WINDOW!r}"
+            )
 
     @property
     def name(self) -> str:
-        """What its window is called after w_: its streams' names in a row, apart where they are not single letters."""
+        """The name of its window, without w_: the concatenated stream names, with _ between longer ones."""
         return ("" if all(len(name) == 1 for name in self.streams) else "_").join(self.streams)
 
     @property
@@ -70,62 +76,62 @@ class _Pair:
 
 
 @dataclass(frozen=True)
-class Join(_Pair):
-    """The natural join; `on` has to be all that the two share, as one name must not stand for two values."""
+class JoinTerm(_BinaryTerm):
+    """The natural join; `on` must be all shared attributes, because one name must not have two values."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         shared = sorted(set(self.left.attributes) & set(self.right.attributes))
         if list(self.on) != shared:
-            raise PlanError(f"{self} leaves out some of the attributes {shared} that both have: join on all or rename")
+            raise PlanError(f"{self} omits some of the shared attributes {shared}: join on all, or rename some")
 
     @property
     def attributes(self) -> Sequence[str]:
-        """Those of both."""
+        """The attributes of both sides."""
         return tuple(sorted({*self.left.attributes, *self.right.attributes}))
 
     def __str__(self) -> str:
-        return f"({self.left} join[{listed(self.on)}] {self.right})"
+        return f"({self.left} join[{format_attributes(self.on)}] {self.right})"
 
 
 @dataclass(frozen=True)
-class Difference(_Pair):
-    """What is in the left and equals nothing in the right on the attributes `on`."""
+class DifferenceTerm(_BinaryTerm):
+    """The items of the left that equal no item of the right on the attributes `on`."""
 
     @property
     def attributes(self) -> Sequence[str]:
-        """Those of the left: the right only takes away."""
+        """The attributes of the left: the right only removes items."""
         return self.left.attributes
 
     def __str__(self) -> str:
-        return f"({self.left} -[{listed(self.on)}] {self.right})"
+        return f"({self.left} -[{format_attributes(self.on)}] {self.right})"
 
 
-Expression = Stream | Join | Difference
+Expression = StreamTerm | JoinTerm | DifferenceTerm
 
 
-def inputs(expression: Expression) -> Iterator[Stream]:
-    """The streams of an expression, from left to right."""
-    if isinstance(expression, Stream):
+def input_streams(expression: Expression) -> Iterator[StreamTerm]:
+    """Return the streams of an expression, from left to right."""
+    if isinstance(expression, StreamTerm):
         return iter((expression,))
-    return chain(inputs(expression.left), inputs(expression.right))
+    return chain(input_streams(expression.left), input_streams(expression.right))
 
 
-def intermediates(expression: Expression) -> tuple[str, ...]:
-    """The names of all results inside an expression, the innermost first: each may be given a window."""
+def intermediate_names(expression: Expression) -> tuple[str, ...]:
+    """Return the names of all intermediate results, innermost first; each may get a window."""
     return tuple(name for name in _names(expression)[:-1] if name not in expression.streams)
 
 
-def parts(expression: Expression) -> list[Expression]:
-    """The operations inside an expression, the innermost first."""
-    if isinstance(expression, Stream):
+def subexpressions(expression: Expression) -> list[Expression]:
+    """Return the joins and differences inside an expression, innermost first."""
+    if isinstance(expression, StreamTerm):
         return []
-    inside = [*parts(expression.left), *parts(expression.right)]
-    return [*inside, *(part for part in (expression.left, expression.right) if not isinstance(part, Stream))]
+    inside = [*subexpressions(expression.left), *subexpressions(expression.right)]
+    return [*inside, *(part for part in (expression.left, expression.right) if not isinstance(part, StreamTerm))]
 
 
 def _names(expression: Expression) -> list[str]:
-    """The names of an expression and all its parts, its own last."""
-    if isinstance(expression, Stream):
+    """Return the names of an expression and all its parts, its own last."""
+    if isinstance(expression, StreamTerm):
         return [expression.name]
     return [*_names(expression.left), *_names(expression.right), expression.name]

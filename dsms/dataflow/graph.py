@@ -1,7 +1,7 @@
-"""The scheduling graph: which operations of pending items may start now, and which wait for which.
+"""The scheduling graph: which operations of pending items may start now, and which operations they wait for.
 
-Getta, Vossough: an item's operations are a chain of solid edges; a dashed edge leads from every unfinished operation of
-an earlier item to each that it conflicts with. Edges lead to later items only, so something may always start.
+Getta, Vossough: an item's operations are a chain of solid edges. A dashed edge leads from every unfinished operation of
+an earlier item to each operation that it conflicts with. Edges lead only to later items, so there is no deadlock.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
-from dsms.dataflow.conflicts import Matrix, conflict_matrix, numbered
+from dsms.dataflow.conflicts import Matrix, conflict_matrix, number_operations
 from dsms.dataflow.operation import Dataflow
 from dsms.errors import PlanError, existing
 
 
 class Node(NamedTuple):
-    """An operation of an item: which item in the order of arrival, which row of the conflict matrix."""
+    """An operation of an item: the number of the item in arrival order, and the row of the conflict matrix."""
 
     item: int
     row: int
@@ -28,21 +28,21 @@ Edge = tuple[Node, Node]
 
 @dataclass(frozen=True)
 class SchedulingGraph:
-    """The unfinished operations of all items that have arrived; every change is a new graph."""
+    """The unfinished operations of all items that have arrived; immutable, so every change is a new graph."""
 
     rows: tuple[str, ...]  # the stream of each operation of the plan
     conflicts: Matrix
     arrived: int = 0
-    chains: tuple[tuple[Node, ...], ...] = ()  # of each pending item, in the order of arrival, what is left
+    chains: tuple[tuple[Node, ...], ...] = ()  # the remaining operations of each pending item, in arrival order
     dashed: frozenset[Edge] = frozenset()
 
     @classmethod
     def of(cls, plan: Sequence[Dataflow], conflicts: Matrix | None = None) -> SchedulingGraph:
-        """The graph of a plan before the first item; `conflicts` are those without timestamps unless given."""
-        return cls(tuple(stream for stream, _ in numbered(plan)), conflicts or conflict_matrix(plan))
+        """Create the graph of a plan before the first item; by default with the conflicts without timestamps."""
+        return cls(tuple(stream for stream, _ in number_operations(plan)), conflicts or conflict_matrix(plan))
 
     def arrive(self, stream: str) -> SchedulingGraph:
-        """The graph with the next item, of this stream."""
+        """Return the graph after the next item, of this stream, has arrived."""
         chain = tuple(Node(self.arrived, row) for row, of in enumerate(self.rows) if of == stream)
         if not chain:
             raise PlanError(f"no stream {stream!r} in this plan{existing(stream, set(self.rows))}")
@@ -62,7 +62,7 @@ class SchedulingGraph:
 
     @property
     def startable(self) -> list[Node]:
-        """The operations that no edge enters, solid or dashed, by arrival of their items."""
+        """The operations without an incoming edge, in arrival order of their items."""
         held = {node for _, node in self.dashed}
         return [chain[0] for chain in self.chains if chain[0] not in held]
 
@@ -72,17 +72,19 @@ class SchedulingGraph:
         return len(self.dashed)
 
     def complete(self, node: Node, *, empty: bool = False) -> SchedulingGraph:
-        """The graph without an operation that is done; `empty` if it put out nothing, which ends its item."""
+        """Return the graph without a finished operation; `empty`: it emitted nothing, so its item is done."""
         if node not in self.startable:
-            raise PlanError(f"{node} cannot be done before what it waits for; there may start {self.startable}")
+            raise PlanError(f"{node} cannot run before the operations it waits for; {self.startable} may start")
         left = {chain[0]: (() if empty else chain[1:]) if chain[0] == node else chain for chain in self.chains}
         chains = tuple(chain for chain in left.values() if chain)
         kept = {pending for chain in chains for pending in chain}
         return replace(self, chains=chains, dashed=frozenset(edge for edge in self.dashed if edge[0] in kept))
 
 
-def edges(plan: Sequence[Dataflow], pending: Sequence[str], timestamps: bool = False, checked: bool = True) -> int:
-    """The number of dashed edges when items of these streams are pending, none of them begun."""
+def count_dashed_edges(
+    plan: Sequence[Dataflow], pending: Sequence[str], timestamps: bool = False, checked: bool = True
+) -> int:
+    """Return the number of dashed edges when items of these streams are pending and none has started."""
     graph = SchedulingGraph.of(plan, conflict_matrix(plan, timestamps=timestamps, checked=checked))
     for stream in pending:
         graph = graph.arrive(stream)

@@ -1,24 +1,24 @@
-"""Dataflow operations and expressions: what is done with one item of a stream, step by step, against which windows."""
+"""A dataflow expression: the sequence of operations on each item of a stream, each against one window."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
-from dsms.dataflow.expression import listed
+from dsms.dataflow.expression import format_attributes
 
 Kind = Literal["record", "join", "left", "right"]
-SIGNS: dict[Kind, str] = {"record": "->", "join": "join", "left": "-left", "right": "-right"}
+OPERATION_SYMBOLS: dict[Kind, str] = {"record": "->", "join": "join", "left": "-left", "right": "-right"}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """One step of an item: against which window, on which attributes; a recorder writes its window, others read."""
+    """One step of an item: a window and attributes; `record` writes the window, the other kinds read it."""
 
     kind: Kind
     window: str
     on: tuple[str, ...] = ()
-    own: str | None = None  # of -right: the window of what takes away, where an equal item makes it change nothing
+    own: str | None = None  # for -right: the window of its own stream, where an equal item makes it a no-op
 
     @property
     def writes(self) -> frozenset[str]:
@@ -27,17 +27,17 @@ class Operation:
 
     @property
     def reads(self) -> frozenset[str]:
-        """The windows it looks into."""
+        """The windows it reads."""
         return frozenset(() if self.kind == "record" else {self.window, self.own or self.window})
 
     def __str__(self) -> str:
-        on = f"[{listed(self.on)}]" if self.on else ""
-        return f"{SIGNS[self.kind]}{on}({self.window})"
+        on = f"[{format_attributes(self.on)}]" if self.on else ""
+        return f"{OPERATION_SYMBOLS[self.kind]}{on}({self.window})"
 
 
 @dataclass(frozen=True)
 class Dataflow:
-    """What happens to each item of a stream: each operation handles what the one before it puts out."""
+    """The operations on each item of a stream; each one processes the output of the one before it."""
 
     stream: str
     operations: tuple[Operation, ...]

@@ -1,1 +1,1 @@
-"""Expressions over columns: trees, their types, and their values."""
+"""Expressions over columns: their trees, their types, and their evaluation over whole batches."""

@@ -1,4 +1,4 @@
-"""A value as another type: which casts there are, and the rows that do not fit."""
+"""The casts between column types; a cast reports the rows whose value does not fit."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from dsms.expressions.arithmetic import Kernel, plain
-from dsms.expressions.faults import Faults
+from dsms.expressions.arithmetic import Kernel, without_faults
+from dsms.expressions.row_errors import RowErrors
 
-TRUTHS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
+BOOLEAN_TEXTS = {"true": True, "t": True, "1": True, "false": False, "f": False, "0": False}
 
 
-def _whole(faults: Faults, nulls: Any, a: Any) -> Any:
-    """The nearest int64, halves to the even one, as in DuckDB."""
+def _float_to_int(faults: RowErrors, nulls: Any, a: Any) -> Any:
+    """Round to the nearest int64, halves to even, as in DuckDB."""
     bad = ~((a >= -(2.0**63)) & (a < 2.0**63))
     if bad.any():
-        faults.add(bad, nulls, "it does not fit into int64")
+        faults.add(bad, nulls, "the value does not fit int64")
         a = np.where(bad, 0.0, a)
     return np.int64(np.rint(a))
 
@@ -27,10 +27,10 @@ def _integer(text: str) -> int:
         value = int(text)
     except ValueError:
         value = round(float(text))
-    return int(np.int64(value))  # refuses what is too big
+    return int(np.int64(value))  # raises OverflowError if it does not fit
 
 
-def _parsed(parse: Callable[[str], Any], to: str, kind: type, empty: Any) -> Kernel:
+def _text_cast(parse: Callable[[str], Any], to: str, kind: type, empty: Any) -> Kernel:
     def parsed(text: str) -> tuple[Any, bool]:
         try:
             return parse(text), False
@@ -39,31 +39,31 @@ def _parsed(parse: Callable[[str], Any], to: str, kind: type, empty: Any) -> Ker
 
     each = np.frompyfunc(parsed, 1, 2)
 
-    def kernel(faults: Faults, nulls: Any, a: Any) -> Any:
+    def kernel(faults: RowErrors, nulls: Any, a: Any) -> Any:
         values, bad = each(a)
-        faults.add(np.bool_(bad), nulls, f"it is no {to}")
+        faults.add(np.bool_(bad), nulls, f"the text is not a valid {to}")
         return kind(values)
 
     return kernel
 
 
-_number = plain(np.float64)
-_same = plain(np.positive)
-_text = plain(np.frompyfunc(str, 1, 1))
-_truth = plain(lambda a: np.not_equal(a, 0))
+_number = without_faults(np.float64)
+_same = without_faults(np.positive)
+_text = without_faults(np.frompyfunc(str, 1, 1))
+_truth = without_faults(lambda a: np.not_equal(a, 0))
 CASTS: dict[tuple[str, str], Kernel] = {
     ("int64", "float64"): _number,
     ("int64", "bool"): _truth,
     ("int64", "timestamp"): _same,
     ("int64", "string"): _text,
-    ("float64", "int64"): _whole,
+    ("float64", "int64"): _float_to_int,
     ("float64", "bool"): _truth,
     ("float64", "string"): _text,
-    ("bool", "int64"): plain(np.int64),
+    ("bool", "int64"): without_faults(np.int64),
     ("bool", "float64"): _number,
-    ("bool", "string"): plain(np.frompyfunc(lambda truth: "true" if truth else "false", 1, 1)),
+    ("bool", "string"): without_faults(np.frompyfunc(lambda truth: "true" if truth else "false", 1, 1)),
     ("timestamp", "int64"): _same,
-    ("string", "int64"): _parsed(_integer, "int64", np.int64, 0),
-    ("string", "float64"): _parsed(float, "float64", np.float64, 0.0),
-    ("string", "bool"): _parsed(lambda text: TRUTHS[text.strip().lower()], "bool", np.bool_, False),
+    ("string", "int64"): _text_cast(_integer, "int64", np.int64, 0),
+    ("string", "float64"): _text_cast(float, "float64", np.float64, 0.0),
+    ("string", "bool"): _text_cast(lambda text: BOOLEAN_TEXTS[text.strip().lower()], "bool", np.bool_, False),
 }

@@ -1,4 +1,4 @@
-"""The values of an expression for the rows of a batch: compiled once to closures, then called with columns."""
+"""Compiles an expression once into closures, which then compute its values for each batch of columns."""
 
 from __future__ import annotations
 
@@ -8,59 +8,62 @@ from typing import Any
 
 import numpy as np
 
-from dsms.batch import NULLS
-from dsms.batch import Column as Values
+from dsms.data.batch import NULLS_SUFFIX
+from dsms.data.batch import Column as Values
+from dsms.data.schema import DTYPES, Schema
 from dsms.expressions.casts import CASTS
-from dsms.expressions.faults import Faults
 from dsms.expressions.functions import BUILT_IN, UserFunction
-from dsms.expressions.lazy import (
-    Constant,
-    Part,
+from dsms.expressions.null_rules import (
+    CompiledPart,
+    ConstantKernel,
     Vector,
     Work,
-    case,
-    coalesce,
-    concatenated,
-    conjunction,
-    disjunction,
-    extreme,
-    is_null,
-    member,
-    null_if,
-    strict,
+    compile_and,
+    compile_case,
+    compile_coalesce,
+    compile_concat,
+    compile_extreme,
+    compile_in,
+    compile_is_null,
+    compile_null_if,
+    compile_or,
+    compile_strict,
 )
-from dsms.expressions.signatures import NULL, common
+from dsms.expressions.row_errors import RowErrors
+from dsms.expressions.signatures import NULL_TYPE, common_type
 from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal, Value
-from dsms.expressions.types import NONE, signature, type_of
-from dsms.expressions.user import EMPTY
-from dsms.schema import DTYPES, Schema
+from dsms.expressions.types import NO_FUNCTIONS, find_signature, type_of
+from dsms.expressions.user_functions import EMPTY_VALUES
 
-FORMS: dict[str, Callable[[Sequence[Part]], Work]] = {
-    "and": conjunction,
-    "or": disjunction,
-    "is null": is_null,
-    "in": member,
-    "nullif": null_if,
-    "least": extreme(np.minimum),
-    "greatest": extreme(np.maximum),
-    "concat": concatenated,
-}  # what is not null as soon as an argument is
+# Functions that may have a value although an argument is null.
+LAZY_FORMS: dict[str, Callable[[Sequence[CompiledPart]], Work]] = {
+    "and": compile_and,
+    "or": compile_or,
+    "is null": compile_is_null,
+    "in": compile_in,
+    "nullif": compile_null_if,
+    "least": compile_extreme(np.minimum),
+    "greatest": compile_extreme(np.maximum),
+    "concat": compile_concat,
+}
 
 
 @dataclass(frozen=True)
 class Evaluator:
-    """Gives an expression's values and its null mask (None: no nulls)."""
+    """Computes an expression's values and null mask (None: no nulls)."""
 
     type: str
-    names: tuple[str, ...]  # of the columns it reads, null masks included: what it can be given at least
+    names: tuple[str, ...]  # of the columns it reads, null masks included
     work: Work
 
-    def __call__(self, columns: Mapping[str, Values], rows: int, faults: Faults) -> tuple[Values, Values | None]:
-        with np.errstate(all="ignore"):  # what has no value is a fault, and infinite is a value
-            return self.quietly(columns, rows, faults)
+    def __call__(self, columns: Mapping[str, Values], rows: int, faults: RowErrors) -> tuple[Values, Values | None]:
+        with np.errstate(all="ignore"):  # kernels report row errors, and infinity is a value
+            return self.evaluate_unguarded(columns, rows, faults)
 
-    def quietly(self, columns: Mapping[str, Values], rows: int, faults: Faults) -> tuple[Values, Values | None]:
-        """The same for a caller who has told numpy not to warn, once for many calls."""
+    def evaluate_unguarded(
+        self, columns: Mapping[str, Values], rows: int, faults: RowErrors
+    ) -> tuple[Values, Values | None]:
+        """Evaluate without setting numpy's error state: the caller does that once for many calls."""
         if not rows:
             return np.empty(0, dtype=_dtype(self.type)), None
         values, nulls = self.work(columns, rows, faults)
@@ -71,77 +74,88 @@ class Evaluator:
         return values, nulls
 
 
-def compiled(expression: Expression, schema: Schema, functions: Mapping[str, UserFunction] = NONE) -> Evaluator:
-    """An expression over the columns of a schema, ready to be called batch after batch."""
-    type_of(expression, schema, functions)  # refuses what has no type
-    work, names, kind = _part(expression, schema, functions)
+def compile_evaluator(
+    expression: Expression, schema: Schema, functions: Mapping[str, UserFunction] = NO_FUNCTIONS
+) -> Evaluator:
+    """Compile an expression over the columns of a schema; raise if it has no type."""
+    type_of(expression, schema, functions)
+    work, names, kind = _compile_part(expression, schema, functions)
     return Evaluator(kind, names, work)
 
 
 def _dtype(kind: str) -> np.dtype[Any]:
-    return DTYPES["int64" if kind == NULL else kind]
+    return DTYPES["int64" if kind == NULL_TYPE else kind]
 
 
-def _part(expression: Expression, schema: Schema, functions: Mapping[str, UserFunction]) -> Part:
-    """An expression and its parts as closures."""
+def _compile_part(expression: Expression, schema: Schema, functions: Mapping[str, UserFunction]) -> CompiledPart:
+    """Compile an expression and its parts into closures."""
     match expression:
         case Column(name):
-            return Part(_column(name), (name, name + NULLS), schema[name])
+            return CompiledPart(_compile_column(name), (name, name + NULLS_SUFFIX), schema[name])
         case Literal(value):
             kind = type_of(expression, schema)
-            return Part(_constant(value, kind), (), kind)
-        case Cast(of, wanted):
-            part = _brought(_part(of, schema, functions), wanted)
-            return part if part.kind == wanted else _joint([part], wanted, strict(CASTS[part.kind, wanted], [part]))
+            return CompiledPart(_compile_constant(value, kind), (), kind)
+        case Cast(of, target):
+            part = _cast_part(_compile_part(of, schema, functions), target)
+            return (
+                part
+                if part.kind == target
+                else _combine_parts([part], target, compile_strict(CASTS[part.kind, target], [part]))
+            )
         case Case(branches, otherwise):
-            tests = [_brought(_part(condition, schema, functions), "bool") for condition, _ in branches]
-            parts = [_part(value, schema, functions) for value in (*(value for _, value in branches), otherwise)]
-            kind = common("case", tuple(part.kind for part in parts))
-            *chosen, last = (_brought(part, kind) for part in parts)
-            return _joint([*tests, *parts], kind, case(list(zip(tests, chosen, strict=True)), last, _dtype(kind)))
+            tests = [_cast_part(_compile_part(condition, schema, functions), "bool") for condition, _ in branches]
+            parts = [
+                _compile_part(value, schema, functions) for value in (*(value for _, value in branches), otherwise)
+            ]
+            kind = common_type("case", tuple(part.kind for part in parts))
+            *chosen, last = (_cast_part(part, kind) for part in parts)
+            return _combine_parts(
+                [*tests, *parts], kind, compile_case(list(zip(tests, chosen, strict=True)), last, _dtype(kind))
+            )
         case Call(name, arguments):
-            parts = [_part(argument, schema, functions) for argument in arguments]
-            wanted_types, kind = signature(name, tuple(part.kind for part in parts), functions)
-            parts = [_brought(part, wanted) for part, wanted in zip(parts, wanted_types, strict=True)]
-            return _joint(parts, kind, _call(name, parts, kind, functions))
+            parts = [_compile_part(argument, schema, functions) for argument in arguments]
+            argument_types, kind = find_signature(name, tuple(part.kind for part in parts), functions)
+            parts = [_cast_part(part, target) for part, target in zip(parts, argument_types, strict=True)]
+            return _combine_parts(parts, kind, _compile_call(name, parts, kind, functions))
 
 
-def _joint(parts: Sequence[Part], kind: str, work: Work) -> Part:
-    """A part that reads what its own parts read."""
-    return Part(work, tuple(dict.fromkeys(name for part in parts for name in part.names)), kind)
+def _combine_parts(parts: Sequence[CompiledPart], kind: str, work: Work) -> CompiledPart:
+    """Combine parts into one that reads all of their columns."""
+    return CompiledPart(work, tuple(dict.fromkeys(name for part in parts for name in part.names)), kind)
 
 
-def _brought(part: Part, wanted: str) -> Part:
-    """A part as one of a type that nulls and whole numbers are brought to without a cast."""
-    if part.kind == NULL:
-        return Part(_constant(None, wanted), (), wanted)
-    if part.kind == "int64" and wanted == "float64":
-        return Part(strict(CASTS["int64", "float64"], [part]), part.names, wanted)
+def _cast_part(part: CompiledPart, target: str) -> CompiledPart:
+    """Convert a part implicitly: a null to any type, int64 to float64; return any other part unchanged."""
+    if part.kind == NULL_TYPE:
+        return CompiledPart(_compile_constant(None, target), (), target)
+    if part.kind == "int64" and target == "float64":
+        return CompiledPart(compile_strict(CASTS["int64", "float64"], [part]), part.names, target)
     return part
 
 
-def _call(name: str, parts: Sequence[Part], kind: str, functions: Mapping[str, UserFunction]) -> Work:
+def _compile_call(name: str, parts: Sequence[CompiledPart], kind: str, functions: Mapping[str, UserFunction]) -> Work:
     if name in functions:
-        return _user(name, functions[name], parts)
+        return _compile_user_call(name, functions[name], parts)
     if name == "coalesce":
-        return coalesce(parts, _dtype(kind))
+        return compile_coalesce(parts, _dtype(kind))
     kernel = BUILT_IN[name].kernel
-    return FORMS[name](parts) if kernel is None else strict(kernel(tuple(part.kind for part in parts)), parts)
+    return (
+        LAZY_FORMS[name](parts) if kernel is None else compile_strict(kernel(tuple(part.kind for part in parts)), parts)
+    )
 
 
-def _column(name: str) -> Work:
-    absent = name + NULLS
+def _compile_column(name: str) -> Work:
+    absent = name + NULLS_SUFFIX
     return lambda columns, rows, faults: (columns[name], columns.get(absent))
 
 
-def _constant(value: Value, kind: str) -> Work:
-    given = EMPTY.get(kind, 0) if value is None else value
-    scalar = np.array(given, dtype=_dtype(kind))
-    return Constant((scalar if kind == "string" else scalar[()], np.True_ if value is None else None))
+def _compile_constant(value: Value, kind: str) -> Work:
+    scalar = np.array(EMPTY_VALUES.get(kind, 0) if value is None else value, dtype=_dtype(kind))
+    return ConstantKernel((scalar if kind == "string" else scalar[()], np.True_ if value is None else None))
 
 
-def _user(name: str, function: UserFunction, parts: Sequence[Part]) -> Work:
-    def work(columns: Mapping[str, Values], rows: int, faults: Faults) -> Vector:
+def _compile_user_call(name: str, function: UserFunction, parts: Sequence[CompiledPart]) -> Work:
+    def work(columns: Mapping[str, Values], rows: int, faults: RowErrors) -> Vector:
         vectors = [part.work(columns, rows, faults) for part in parts]
         masks = [nulls for _, nulls in vectors if nulls is not None]
         nulls = np.broadcast_to(np.logical_or.reduce(np.broadcast_arrays(*masks)), rows) if masks else None

@@ -1,4 +1,4 @@
-"""Strings: what SQL does with them, value by value."""
+"""SQL's string functions, applied to whole columns."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-joined = np.frompyfunc(operator.add, 2, 1)
+concat = np.frompyfunc(operator.add, 2, 1)
 lower = np.frompyfunc(str.lower, 1, 1)
 upper = np.frompyfunc(str.upper, 1, 1)
-trimmed = np.frompyfunc(lambda text: text.strip(" "), 1, 1)
+trim = np.frompyfunc(lambda text: text.strip(" "), 1, 1)
 _length = np.frompyfunc(len, 1, 1)
 
 
 def length(values: Any) -> Any:
-    """How many characters each has."""
+    """Return the number of characters of each string."""
     return np.int64(_length(values))
 
 
@@ -32,16 +32,16 @@ _rests = np.frompyfunc(lambda text, start: _part(text, start, len(text) + abs(st
 
 
 def substring(values: Any, start: Any, count: Any = None) -> Any:
-    """From the start, counted from 1 or if negative from the end, so many characters or all; as in DuckDB."""
+    """Return `count` characters (None: all) from `start`, from 1, or from the end if negative, as in DuckDB."""
     return _rests(values, start) if count is None else _parts(values, start, count)
 
 
 @lru_cache(maxsize=256)
 def _pattern(text: str) -> re.Pattern[str]:
-    """Every part between two % is taken where it comes first, and for good.
+    """Compile a LIKE pattern so that each part between two % matches at its first occurrence, without backtracking.
 
-    A later place would leave less for the others, so nothing is lost; and no pattern, which may come with the rows, can
-    have it try all the ways in which the parts could be spread.
+    A later match would leave less text for the other parts, so no match is lost. And no pattern, which may come from
+    the data, can cause exponential backtracking.
     """
     first, *others = ("".join("." if sign == "_" else re.escape(sign) for sign in part) for part in text.split("%"))
     between = "".join(f"(?>.*?{part})" for part in others[:-1] if part)
@@ -52,7 +52,7 @@ _like = np.frompyfunc(lambda text, pattern: _pattern(pattern).fullmatch(text) is
 
 
 def like(values: Any, patterns: Any) -> Any:
-    """Whether each is as the pattern says: % stands for any characters, _ for one."""
+    """Return whether each string matches the pattern: % matches any characters, _ one."""
     if np.ndim(patterns) == 0:
         return np.bool_(np.frompyfunc(_pattern(np.asarray(patterns, dtype=object).item()).fullmatch, 1, 1)(values))
     return np.bool_(_like(values, patterns))

@@ -1,11 +1,11 @@
-"""Expressions over columns as trees: what a WHERE or SELECT says, whoever parsed it."""
+"""The expression tree of WHERE conditions and SELECT columns, independent of the parser."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-COMPARES = ("=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is null")
+COMPARISON_CALLS = ("=", "<>", "<", "<=", ">", ">=", "and", "or", "not", "is null")
 Value = int | float | bool | str | None
 
 
@@ -18,14 +18,14 @@ class Column:
 
 @dataclass(frozen=True)
 class Literal:
-    """A constant; None is null, of any type."""
+    """A constant; None is a null of any type."""
 
     value: Value
 
 
 @dataclass(frozen=True)
 class Call:
-    """A function or operator by its name: `+`, `=`, `and`, `is null`, `like`, `abs`, or one of the user's."""
+    """A call of a function or operator by name: `+`, `=`, `and`, `is null`, `like`, `abs`, or a user function."""
 
     name: str
     arguments: tuple[Expression, ...]
@@ -33,7 +33,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Case:
-    """The value beside the first condition that holds; a branch is worked out only for the rows that take it."""
+    """The value of the first true condition; a branch is evaluated only for the rows that take it."""
 
     branches: tuple[tuple[Expression, Expression], ...]
     otherwise: Expression = Literal(None)
@@ -41,7 +41,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Cast:
-    """The same value as another type."""
+    """A value converted to another type."""
 
     of: Expression
     type: str
@@ -53,7 +53,7 @@ INFIX = frozenset(["+", "-", "*", "/", "//", "%", "=", "<>", "<", "<=", ">", ">=
 
 
 def columns_of(expression: Expression) -> frozenset[str]:
-    """The names of the columns an expression reads."""
+    """Return the names of the columns that an expression reads."""
     match expression:
         case Column(name):
             return frozenset({name})
@@ -67,38 +67,38 @@ def columns_of(expression: Expression) -> frozenset[str]:
             return frozenset()
 
 
-def only_compares(expression: Expression) -> bool:
-    """Whether it calculates nothing: columns, constants, and comparisons of them."""
+def is_comparison_only(expression: Expression) -> bool:
+    """Whether an expression only compares columns and constants, so that it cannot fail."""
     if isinstance(expression, Call):
-        return expression.name in COMPARES and all(map(only_compares, expression.arguments))
+        return expression.name in COMPARISON_CALLS and all(map(is_comparison_only, expression.arguments))
     return isinstance(expression, Column | Literal)
 
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
-    """The parts of a condition that all have to hold."""
+    """Return the parts of a condition that `and` combines."""
     if isinstance(expression, Call) and expression.name == "and":
         return tuple(part for argument in expression.arguments for part in conjuncts(argument))
     return (expression,)
 
 
-def renamed(expression: Expression, names: Mapping[str, str]) -> Expression:
-    """The same expression over columns of other names; those that are not given keep theirs."""
+def rename_columns(expression: Expression, names: Mapping[str, str]) -> Expression:
+    """Return the expression with some columns renamed; all others keep their names."""
     match expression:
         case Column(name):
             return Column(names.get(name, name))
         case Call(name, arguments):
-            return Call(name, tuple(renamed(argument, names) for argument in arguments))
+            return Call(name, tuple(rename_columns(argument, names) for argument in arguments))
         case Case(branches, otherwise):
-            changed = tuple((renamed(when, names), renamed(then, names)) for when, then in branches)
-            return Case(changed, renamed(otherwise, names))
+            changed = tuple((rename_columns(when, names), rename_columns(then, names)) for when, then in branches)
+            return Case(changed, rename_columns(otherwise, names))
         case Cast(of, kind):
-            return Cast(renamed(of, names), kind)
+            return Cast(rename_columns(of, names), kind)
         case _:
             return expression
 
 
 def text_of(expression: Expression) -> str:
-    """An expression as one would write it, for messages."""
+    """Return an expression as SQL text, for messages."""
     match expression:
         case Column(name):
             return name

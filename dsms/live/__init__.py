@@ -1,1 +1,1 @@
-"""A plan that runs for as long as it is wanted: steered, measured and changed while it does."""
+"""A live domain: an engine in its own thread with admission, quarantine, watchdog, migration and monitoring."""

@@ -1,4 +1,4 @@
-"""One CPU budget at work: an engine in a thread of its own, and an inbox that is attended to between two turns."""
+"""A domain: one CPU budget, whose thread runs an engine and, between two turns, the jobs in its mailbox."""
 
 from __future__ import annotations
 
@@ -10,224 +10,230 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dsms.batch import Batch
-from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, stopwatch
-from dsms.engine import Engine, RunnerFactory
-from dsms.errors import DsmsError
-from dsms.live.entrance import Entrance
-from dsms.live.handover import Inventory, released, succeeded
-from dsms.live.inbox import Inbox
-from dsms.live.metrics import Metrics, Samples
+from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, monotonic_s
+from dsms.config.live import LiveConfig
+from dsms.config.qos import Qos
+from dsms.data.batch import Batch
+from dsms.data.batch_ref import BatchRef
+from dsms.engine.engine import Engine, RunnerFactory
+from dsms.engine.observers import Observer
+from dsms.engine.runners.runner import DeadLetterSink, Sink
+from dsms.engine.watermarks import earliest_deadline_s
+from dsms.errors import Cause, DsmsError, cause_of
+from dsms.live.admission import Admission
+from dsms.live.mailbox import Mailbox
+from dsms.live.migration import StateTransfer, extract_state, migrate
+from dsms.live.monitor.metrics import Metrics, Samples
+from dsms.live.monitor.monitor import Monitor
+from dsms.live.monitor.status import DomainStatus, EngineStatus, RecordingStatus
 from dsms.live.quarantine import Quarantine
-from dsms.live.roster import Roster
-from dsms.live.setup import Setup
-from dsms.live.watch import Watch
-from dsms.live.watchdog import Culprit, Watchdog
-from dsms.observers import Observer
-from dsms.parcel import Parcel
+from dsms.live.query_set import QuerySet
+from dsms.live.watchdog import StallCause, Watchdog
+from dsms.policies.adaptive.gatherer import format_policy
 from dsms.policies.registry import policy_named
-from dsms.progress import earliest
-from dsms.qos import Qos
-from dsms.recording import Recorder
-from dsms.runners.base import Aside, Sink
-from dsms.selection.gatherer import text_of
+from dsms.recording import RunRecorder
 
 log = logging.getLogger("dsms")
-GLANCE = 0.2  # seconds after which it is looked whether those that wait outside can be let in
+ADMISSION_RETRY_S = 0.2  # how often to try to admit waiting rows while nothing else happens
 T = TypeVar("T")
 
 
 class Domain:
-    """Runs the queries of a roster until it is closed; whatever is asked of it is done between two turns.
+    """Runs a set of queries until it is closed; every call is carried out between two turns.
 
-    Between two turns nothing runs, so whoever is let in there finds everything consistent: queues, state, results.
+    No operator runs between two turns, so queues, state and results are consistent there.
     """
 
     def __init__(
         self,
         name: str,
-        roster: Roster,
-        setup: Setup,
+        query_set: QuerySet,
+        setup: LiveConfig,
         *,
         epoch: float | None = None,
         runner: RunnerFactory | None = None,
         observers: Sequence[Observer] = (),
-        recorder: Recorder | None = None,
+        recorder: RunRecorder | None = None,
         sink: Sink | None = None,
-        aside: Aside | None = None,
+        aside: DeadLetterSink | None = None,
     ) -> None:
-        self.name, self.roster, self._setup = name, roster, setup
-        self._inbox = Inbox(f"domain {name!r}")
-        self._changing = threading.Lock()  # one change of the queries at a time: each begins with what was before
+        self.name, self.query_set, self._setup = name, query_set, setup
+        self._mailbox = Mailbox(f"domain {name!r}")
+        self._changing = threading.Lock()  # one change of the query set at a time
         self.state = "running"
         self.error: str | None = None
+        self.cause: Cause | None = None  # of `error`
         self._recorder = recorder
         self._observers = (*observers, *([] if recorder is None else [recorder]))
-        self.watch, self._metrics = Watch(roster.plan), Metrics(name)
+        self.monitor, self._metrics = Monitor(query_set.plan), Metrics(name)
         self.engine = Engine(
-            roster.plan,
+            query_set.plan,
             policy_named(setup.policy),
-            clock=clock_of(setup, epoch, self._inbox.nap),
+            clock=make_clock(setup, epoch, self._mailbox.wait),
             runner=runner,
-            observers=(*self.watch.observers, *self._observers),
+            observers=(*self.monitor.observers, *self._observers),
             sink=sink,
             aside=aside,
         )
-        self.watch.phases.began("first", 0.0)
-        self._entrance = Entrance(setup, lambda: (self.watch, self.engine))
-        self._entrance.survey(roster.plan)
+        self.monitor.phases.set_reason("first", 0.0)
+        self._admission = Admission(setup, lambda: (self.monitor, self.engine))
+        self._admission.set_plan(query_set.plan)
         self._quarantine = Quarantine(name)
-        self._beats, self._turning = 0, False
-        self._told: dict[str, Any] = {"streams": [], "queries": [], "stations": [], "phases": [], "asides": []}
-        self.watchdog = Watchdog(name, setup.patience, self._pulse, self._culprit, lambda s: self.engine.runner.end(s))
+        self._iterations, self._is_in_turn = 0, False
+        self._last_status = EngineStatus()
+        self.watchdog = Watchdog(
+            name, setup.patience, self._read_progress, self._find_stall_cause, lambda s: self.engine.row_runner.end(s)
+        )
         self._thread = threading.Thread(target=self._run, name=f"domain {name}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the domain's thread and its watchdog."""
         self._thread.start()
         self.watchdog.start()
 
     def ask(self, job: Callable[[], T]) -> Future[T]:
-        """Have something done between two turns."""
-        return self._inbox.ask(job)
+        """Run a job between two turns; the future completes with its result."""
+        return self._mailbox.ask(job)
 
-    def arrived(self, goods: Sequence[tuple[str, Batch | Parcel]]) -> float:
-        """Rows have come: answers, once there was room to admit them between two turns, how many are held then."""
+    def admit(self, arrivals: Sequence[tuple[str, Batch | BatchRef]]) -> float:
+        """Admit rows as soon as there is room for them; answers how many tuples are held then."""
 
-        def come() -> Future[None]:
+        def enqueue() -> Future[None]:
             self._check()
-            return self._entrance.come(goods)
+            return self._admission.enqueue(arrivals)
 
-        self.ask(come).result().result()
+        self.ask(enqueue).result().result()
         return self.engine.ledger.held
 
-    def advance(self, stream: str, upto: int) -> None:
-        """No older rows come by a stream."""
-        self.ask(lambda: self.engine.advance(stream, upto)).result()
+    def advance(self, stream: str, watermark: int) -> None:
+        """Advance a stream's watermark: no older rows follow."""
+        self.ask(lambda: self.engine.advance(stream, watermark)).result()
 
     def end(self) -> None:
-        """No rows come any more."""
+        """End all streams: no more rows follow."""
         self.ask(lambda: self.engine.end()).result()
 
     def swap(self, policy: str, reason: str) -> dict[str, Any]:
-        """Let another policy decide from the next turn on; the time it took is from being asked to being in charge."""
-        asked, following = stopwatch(), policy_named(policy)
+        """Put another policy in charge from the next turn on; answers how long that took."""
+        begun, following = monotonic_s(), policy_named(policy)
 
         def change() -> dict[str, Any]:
-            before = text_of(self.engine.chosen)
+            before = format_policy(self.engine.chosen)
             if self._recorder is not None:
                 self._recorder.reason = reason
             self.engine.swap(following)
-            seconds = stopwatch() - asked
-            self.watch.phases.began(reason, seconds)
+            seconds = monotonic_s() - begun
+            self.monitor.phases.set_reason(reason, seconds)
             return {"domain": self.name, "before": before, "after": policy, "seconds": seconds}
 
         return self.ask(change).result()
 
     def require(self, qos: str) -> None:
-        """Let this be what is wanted of the queries."""
-        wanted = Qos.of(qos)
-        self.ask(lambda: self.engine.require(wanted)).result()
+        """Set the quality-of-service goal."""
+        goal = Qos.of(qos)
+        self.ask(lambda: self.engine.require(goal)).result()
 
     def weigh(self, query: str, weight: float) -> None:
-        """Let a query count so much."""
+        """Set the weight of a query."""
         self.ask(lambda: self.engine.weigh(query, weight)).result()
 
     def pause(self) -> None:
-        """Give no turns; what comes is still admitted."""
-        self.ask(lambda: self._turn_to("running", "paused")).result()
+        """Stop giving turns; rows are still admitted."""
+        self.ask(lambda: self._set_state("running", "paused")).result()
 
     def resume(self) -> None:
-        """Give turns again."""
-        self.ask(lambda: self._turn_to("paused", "running")).result()
+        """Continue giving turns."""
+        self.ask(lambda: self._set_state("paused", "running")).result()
 
-    def status(self) -> dict[str, Any]:
-        """How things stand, as plain data; while a turn does not come back, how they stood when last asked."""
-        if not self.watchdog.stalled or self._entrance.stuck:
-            self._told = self.ask(lambda: self.watch.status(self.engine)).result()
-        setup = {"clock": self._setup.clock, "budget": self._setup.budget, "ingest": self._entrance.status()}
-        ill = {"watchdog": self.watchdog.status(), "quarantine": self._quarantine.status()}
-        return {
-            "domain": self.name,
-            "state": self.state,
-            "error": self.error,
-            **self._recorded(),
-            **setup,
-            **ill,
-            **self._told,
-        }
+    def status(self) -> DomainStatus:
+        """The domain's present status; while a turn does not return, the figures of the last call."""
+        if not self.watchdog.stalled or self._admission.is_stuck:
+            self._last_status = self.ask(lambda: self.monitor.status(self.engine)).result()
+        return DomainStatus(
+            domain=self.name,
+            state=self.state,
+            error=self.error,
+            recorded=self._recording_status(),
+            clock=self._setup.clock,
+            budget=self._setup.budget,
+            ingest=self._admission.status(),
+            watchdog=self.watchdog.status(),
+            quarantine=self._quarantine.status(),
+            **vars(self._last_status),
+        )
 
     def metrics(self) -> Samples:
-        """All that is measured of it, as plain data; while a turn does not come back, only that it does not."""
+        """All metric samples; while a turn does not return, only the samples of the domain's state."""
 
-        def samples() -> Samples:
-            # One that has failed has perhaps done so because a process is gone, which cannot be asked.
-            state = {} if self.state == "failed" else self._entrance.state()
-            return self._metrics.samples(self.watch, self.engine, state)
+        def measure() -> Samples:
+            # A failed domain may have lost a host process, which cannot be asked for its state sizes.
+            state_bytes = {} if self.state == "failed" else self._admission.state_bytes()
+            return self._metrics.measure(self.monitor, self.engine, state_bytes)
 
-        stalled = self.watchdog.stalled and not self._entrance.stuck
-        told = {} if stalled else self.ask(samples).result()
-        recorded = self._recorded()["recorded"]
-        return told | self._metrics.standing(self.state, recorded, self._entrance.status(), self.watchdog.status())
+        is_stalled = self.watchdog.stalled and not self._admission.is_stuck
+        samples = {} if is_stalled else self.ask(measure).result()
+        return samples | self._metrics.status_samples(
+            self.state, self._recording_status(), self._admission.status(), self.watchdog.status()
+        )
 
-    def _recorded(self) -> dict[str, Any]:
-        return {"recorded": None if self._recorder is None else self._recorder.status()}
+    def _recording_status(self) -> RecordingStatus | None:
+        return None if self._recorder is None else RecordingStatus(**self._recorder.status())
 
     def why(self, count: int) -> list[dict[str, Any]]:
-        """The last decisions."""
-        return self.ask(lambda: self.watch.why(count)).result()
+        """The last sampled decisions, the newest first."""
+        return [{"domain": self.name, **each} for each in self.ask(lambda: self.monitor.why(count)).result()]
 
     def add(self, table: Mapping[str, Any], folder: Path | None = None, file: str = "") -> list[str]:
-        """Take queries in while the others go on; answers their names."""
+        """Add queries while the others run; answers their names."""
         with self._changing:
-            before = {query.name for query in self.roster.plan.queries}
-            roster = self.roster.adding(table, folder, file)
-            self.ask(lambda: self._become(roster)).result()
-            return [query.name for query in roster.plan.queries if query.name not in before]
+            before = {query.name for query in self.query_set.plan.queries}
+            query_set = self.query_set.add(table, folder, file)
+            self.ask(lambda: self._migrate(query_set)).result()
+            return [query.name for query in query_set.plan.queries if query.name not in before]
 
     def remove(self, query: str) -> int:
-        """Let a query go, with what is queued for it alone; answers the number of its last results."""
+        """Remove a query with the rows queued for it alone; answers the number of its last result batch."""
         with self._changing:
-            roster = self.roster.removing(query)
+            query_set = self.query_set.remove(query)
 
             def leave() -> int:
                 number = self.engine.runner.results[query]
-                self._become(roster)
+                self._migrate(query_set)
                 return number
 
             return self.ask(leave).result()
 
-    def release(self, queries: Collection[str]) -> tuple[Roster, Inventory]:
-        """Let queries go to another domain, and those that must go with them, with all that is theirs."""
+    def release(self, queries: Collection[str]) -> tuple[QuerySet, StateTransfer]:
+        """Give up queries, and all that share operators with them, with their state, for another domain to adopt."""
         with self._changing:
-            staying, going = self.roster.leaving(queries)
+            staying, leaving = self.query_set.split(queries)
 
-            def leave() -> Inventory:
+            def leave() -> StateTransfer:
                 self._check()
-                inventory = released(self.engine, [query.name for query in going.plan.queries])
-                self._become(staying)
-                return inventory
+                transfer = extract_state(self.engine, [query.name for query in leaving.plan.queries])
+                self._migrate(staying)
+                return transfer
 
-            return going, self.ask(leave).result()
+            return leaving, self.ask(leave).result()
 
-    def adopt(self, coming: Roster, inventory: Inventory) -> None:
-        """Take queries in from another domain, where they left off there, with their stations as they are."""
+    def adopt(self, coming: QuerySet, transfer: StateTransfer) -> None:
+        """Continue queries that another domain has released, with their state."""
         with self._changing:
-            roster = self.roster.adopting(coming)
-            self.ask(lambda: self._become(roster, inventory)).result()
+            query_set = self.query_set.merge(coming)
+            self.ask(lambda: self._migrate(query_set, transfer)).result()
 
-    def readmit(self, query: str) -> list[str]:
-        """Let a query out of quarantine, and all that rest for the same reason; answers which."""
-        return self.ask(lambda: self._quarantine.release(self.engine, query)).result()
+    def lift(self, query: str) -> list[str]:
+        """Lift the quarantine of a query and of all with the same reason; answers which."""
+        return self.ask(lambda: self._quarantine.lift(self.engine, query)).result()
 
-    def bar(self, station: str, reason: str) -> None:
-        """Put the queries that need this operator into quarantine."""
-        self.ask(lambda: self._quarantine.bar(self.engine, station, reason)).result()
+    def quarantine(self, station: str, reason: str) -> None:
+        """Quarantine the queries that need this operator."""
+        self.ask(lambda: self._quarantine.quarantine(self.engine, station, reason)).result()
 
     def close(self) -> None:
-        """End after the present turn; what is still asked is done before."""
+        """End after the present turn; jobs in the mailbox are run first."""
         self.watchdog.close()
-        self._inbox.close()
+        self._mailbox.close()
         if self._thread.is_alive():
             self._thread.join()
         now = self.engine.clock.now()
@@ -236,95 +242,102 @@ class Domain:
             self._recorder.close() if self.error else self._recorder.finish(now)
 
     def _run(self) -> None:
-        while not self._inbox.closing:
-            self._inbox.attend()
-            self._entrance.let_in()
+        while not self._mailbox.closing:
+            self._mailbox.run_jobs()
+            self._admission.admit_waiting()
             working = self.state == "running" and self._step()
-            self._beats += 1
-            if not working and not (self.state == "running" and self._entrance.relieve()):
-                self._rest()
-        self._inbox.attend()
-        self._entrance.refuse(DsmsError(f"domain {self.name!r} is closed"))
+            self._iterations += 1
+            if not working and not (self.state == "running" and self._admission.admit_when_idle()):
+                self._wait_for_work()
+        self._mailbox.run_jobs()
+        self._admission.refuse(DsmsError(f"domain {self.name!r} is closed"))
 
     def _step(self) -> bool:
-        """Give a turn; whether there may be another. What goes wrong with it, but for an operator, is the end."""
-        self._turning = True
+        """Give one turn; answers whether there may be another. An error outside of operators fails the domain."""
+        self._is_in_turn = True
         try:
             working = self.engine.step()
-            if self.engine.runner.barren:
-                self._quarantine.look(self.engine)
+            if self.engine.runner.consecutive_failures:
+                self._quarantine.check_failures(self.engine)
         except Exception as error:
             log.exception("domain %s has failed", self.name)
-            ended = self.watchdog.ended
-            said = f"{type(error).__name__}: {error}"
-            self.state, self.error = "failed", said if ended is None else f"{ended.what}, and was ended ({said})"
-            self._entrance.refuse(self._failure())
+            killed, self.cause = self.watchdog.ended, cause_of(error)
+            message = f"{type(error).__name__}: {error}"
+            self.state, self.error = (
+                "failed",
+                message if killed is None else f"{killed.what}, and was killed ({message})",
+            )
+            self._admission.refuse(self._failure())
             working = False
-        self._turning = False
+        self._is_in_turn = False
         return working
 
-    def _pulse(self) -> Hashable | None:
-        """For the watchdog: something else after every turn and all that is asked; None where nothing is to be done."""
-        if self._entrance.stuck:
-            return "full", self.watch.turns
-        return None if self._inbox.resting or self.state != "running" else (self._beats, self._inbox.done)
+    def _read_progress(self) -> Hashable | None:
+        """For the watchdog: another value after every turn and every job; None while there is nothing to do."""
+        if self._admission.is_stuck:
+            return "full", self.monitor.turns
+        return None if self._mailbox.is_waiting or self.state != "running" else (self._iterations, self._mailbox.done)
 
-    def _culprit(self) -> Culprit:
-        """For the watchdog: who keeps it from getting on."""
-        if self._entrance.stuck:
-            return Culprit(self._entrance.why_stuck())
-        doing = self.engine.runner.doing() if self._turning else None
-        if doing is None:
-            return Culprit("the scheduler itself does not come back")
-        station, where, stack = doing
-        return Culprit(f"operator {station!r} ({where}) does not come back", station, stack)
+    def _find_stall_cause(self) -> StallCause:
+        """For the watchdog: what keeps the domain from making progress."""
+        if self._admission.is_stuck:
+            return StallCause(self._admission.explain_stuck())
+        current_work = self.engine.row_runner.current_work() if self._is_in_turn else None
+        if current_work is None:
+            return StallCause("the scheduler itself does not return")
+        station, where, stack = current_work
+        return StallCause(f"operator {station!r} ({where}) does not return", station, stack)
 
-    def _rest(self) -> None:
-        """Wait until something is asked, or a window closes that somebody waits for."""
-        due = math.inf if self.state != "running" or self.engine.clock.exact else earliest(self.engine.runner.deadlines)
+    def _wait_for_work(self) -> None:
+        """Wait for a job, or until the next window closes."""
+        due = (
+            math.inf
+            if self.state != "running" or self.engine.clock.exact
+            else earliest_deadline_s(self.engine.runner.deadlines)
+        )
         wait = due - self.engine.clock.now()
-        self._inbox.nap(min(wait, GLANCE) if self._entrance.busy else wait)
+        self._mailbox.wait(min(wait, ADMISSION_RETRY_S) if self._admission.has_waiting else wait)
 
     def _check(self) -> None:
-        """Refuse what only a domain can do whose turns have all come to their end."""
+        """Raise an error if the domain has failed."""
         if self.error is not None:
             raise self._failure()
 
     def _failure(self) -> DsmsError:
-        return DsmsError(f"domain {self.name!r} has failed and takes nothing in: {self.error}")
+        return DsmsError(f"domain {self.name!r} has failed and accepts no calls: {self.error}")
 
-    def _turn_to(self, before: str, after: str) -> None:
+    def _set_state(self, before: str, after: str) -> None:
         if self.state != before:
-            raise DsmsError(f"domain {self.name!r} is {self.state}: only what is {before} can be {after}")
+            raise DsmsError(f"domain {self.name!r} is {self.state}: only a {before} domain can become {after}")
         self.state = after
 
-    def _become(self, roster: Roster, inventory: Inventory | None = None) -> None:
-        """Go on with other queries; what is wrong with them is found out before anything has changed."""
+    def _migrate(self, query_set: QuerySet, transfer: StateTransfer | None = None) -> None:
+        """Continue with another query set; if it is invalid, nothing is changed."""
         self._check()
-        watch = self.watch.carried(roster.plan)
-        observers = (*watch.observers, *self._observers)
+        monitor = self.monitor.migrate(query_set.plan)
+        observers = (*monitor.observers, *self._observers)
         try:
-            self.engine = succeeded(self.engine, roster.plan, observers, inventory)
+            self.engine = migrate(self.engine, query_set.plan, observers, transfer)
         except DsmsError:
-            for observer in (*self.watch.observers, *self._observers):  # told, perhaps, of one that never began
+            for observer in (*self.monitor.observers, *self._observers):  # from the engine that never started
                 observer.attach(self.engine)
             raise
-        self.roster, self.watch = roster, watch
-        self._quarantine.apply(self.engine)
-        self._entrance.survey(roster.plan)
+        self.query_set, self.monitor = query_set, monitor
+        self._quarantine.reapply(self.engine)
+        self._admission.set_plan(query_set.plan)
 
 
-def clock_of(setup: Setup, epoch: float | None, sleep: Callable[[float], object]) -> Clock:
-    """The clock that a setup asks for."""
+def make_clock(setup: LiveConfig, epoch: float | None, sleep: Callable[[float], object]) -> Clock:
+    """The clock named in the configuration."""
     if setup.clock == "virtual":
         return VirtualClock()
     return PacedClock(epoch, sleep, budget=setup.budget) if setup.clock == "paced" else WallClock(epoch, sleep)
 
 
-def measured(table: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
-    """A plan's table for a live system: unless it says otherwise, costs are measured and bad rows are put aside.
+def apply_live_defaults(table: Mapping[str, Any], setup: LiveConfig) -> dict[str, Any]:
+    """A plan's table with the defaults of a live system: costs are measured, bad rows become dead letters.
 
-    Rows of streams with columns are pushed: what the plan says of their arrivals is for whoever pushes them.
+    Rows of streams with a schema come from clients, so the plan's `arrivals` of these streams are dropped.
     """
     live = {"on_error": "dead-letter", **({"statistics": "average"} if setup.clock == "wall" else {})}
     streams = {

@@ -1,4 +1,4 @@
-"""A domain that can be gone on with elsewhere: it knows how much of every gateway's log it has taken in."""
+"""A domain that can be snapshotted and restored: it tracks the offset it has applied of every gateway's log."""
 
 from __future__ import annotations
 
@@ -8,120 +8,127 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from dsms.clock import stopwatch
+from dsms.clock import monotonic_s
+from dsms.engine.policy import as_stateful
+from dsms.engine.runners.station_state import StationState
 from dsms.errors import DsmsError
-from dsms.goods import Goods
-from dsms.live.delivery import Delivery
 from dsms.live.domain import Domain
-from dsms.live.handover import standing
-from dsms.live.roster import Roster
-from dsms.live.snapshot import Snapshot
+from dsms.live.domain_snapshot import DomainState
+from dsms.live.log_batch import LogBatch
+from dsms.live.migration import snapshot_state
+from dsms.live.query_set import QuerySet
+from dsms.policies.adaptive.gatherer import format_policy
 from dsms.policies.registry import policy_named
-from dsms.selection.gatherer import text_of
 
 log = logging.getLogger("dsms")
 
 
-class Taken(NamedTuple):
-    """A snapshot, and how long turns had to wait for it."""
+class TimedSnapshot(NamedTuple):
+    """A snapshot, and how long turns were paused for it."""
 
-    snapshot: Snapshot
+    snapshot: DomainState
     pause: float  # seconds
 
 
 class DurableDomain(Domain):
-    """Rows come by deliveries; a snapshot is consistent with all of those before it, and none after."""
+    """Applies batches of gateway logs; a snapshot contains all batches before it and none after."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self._positions: dict[str, int] = {}
 
     def position(self, gateway: str) -> int:
-        """Up to where it has taken in this gateway's log."""
+        """The last offset of this gateway's log that was applied."""
         return self.ask(lambda: self._positions.get(gateway, 0)).result()
 
-    def take_in(self, delivery: Delivery) -> float:
-        """Admit all of it at once when there is room, or nothing if it does not follow what was taken in.
+    def apply_log_batch(self, batch: LogBatch) -> float:
+        """Apply a batch in one step when there is room; refuse it if it does not follow the last applied offset.
 
-        Answers how many are held.
+        Answers how many tuples are held then.
         """
-        rows = [(stream, what) for stream, what in delivery.contents if not isinstance(what, int)]
+        rows = [(stream, what) for stream, what in batch.contents if not isinstance(what, int)]
 
         def admit() -> float:
             self._check()
-            stands = self._positions.get(delivery.gateway, 0)
-            if stands != delivery.after:
+            applied = self._positions.get(batch.gateway, 0)
+            if applied != batch.after_offset:
                 raise DsmsError(
-                    f"domain {self.name!r} has the log of {delivery.gateway!r} up to {stands}: "
-                    f"what follows {delivery.after} does not fit"
+                    f"domain {self.name!r} has applied the log of {batch.gateway!r} up to {applied}: "
+                    f"a batch after {batch.after_offset} does not follow"
                 )
-            for stream, what in delivery.contents:
+            for stream, what in batch.contents:
                 try:
                     self.engine.advance(stream, what) if isinstance(what, int) else self.engine.push(stream, what)
-                except DsmsError as error:  # it is acknowledged, and the others of this delivery must not come twice
-                    log.error("domain %s cannot take in what has come by %r: %s", self.name, stream, error)
-            if delivery.ends:
+                except (
+                    DsmsError
+                ) as error:  # go on: the batch is acknowledged, and its other rows must not be applied twice
+                    log.error("domain %s cannot admit rows of stream %r: %s", self.name, stream, error)
+            if batch.ends:
                 self.engine.end()
-            self._positions[delivery.gateway] = delivery.upto
+            self._positions[batch.gateway] = batch.last_offset
             return self.engine.ledger.held
 
-        def come() -> Future[float]:
+        def enqueue() -> Future[float]:
             self._check()
-            return self._entrance.together(rows, admit)
+            return self._admission.enqueue_atomic(rows, admit)
 
-        return self.ask(come).result().result()
+        return self.ask(enqueue).result().result()
 
-    def decline(self) -> None:
-        """Send deliveries back that there is no room for yet; they will come again."""
-        self.ask(lambda: self._entrance.refuse(DsmsError(f"domain {self.name!r} is full"))).result()
+    def reject_waiting(self) -> None:
+        """Refuse the batches that wait for room; the gateways will send them again."""
+        self.ask(lambda: self._admission.refuse(DsmsError(f"domain {self.name!r} is full"))).result()
 
-    def snapshot(self, keep: Callable[[], object]) -> Taken:
-        """How it stands between two turns; `keep` has the goods kept as they are then."""
+    def snapshot(self, keep: Callable[[], object]) -> TimedSnapshot:
+        """Take a snapshot between two turns; `keep` copies the operator state at the same moment."""
 
-        def look() -> Taken:
+        def look() -> TimedSnapshot:
             self._check()
-            begun = stopwatch()
+            begun = monotonic_s()
             keep()
             engine = self.engine
-            taken = Snapshot(
-                self.roster,
-                standing(engine),
-                text_of(engine.chosen),
+            taken = DomainState(
+                self.query_set,
+                snapshot_state(engine),
+                format_policy(engine.chosen),
                 engine.qos,
                 dict(self._positions),
                 self.state == "paused",
-                engine.chosen.learnt(),
-                engine.statistics.learnt(),
-                self.watch.counted(engine),
-                self._quarantine.resting(engine),
+                as_stateful(engine.chosen).snapshot(),
+                engine.statistics.snapshot(),
+                self.monitor.snapshot(engine),
+                self._quarantine.snapshot(engine),
             )
-            return Taken(taken, stopwatch() - begun)
+            return TimedSnapshot(taken, monotonic_s() - begun)
 
         return self.ask(look).result()
 
-    def restore(self, snapshot: Snapshot, goods: Mapping[str, Goods], hung: str | None = None) -> None:
-        """Go on from a snapshot; only one who has no queries yet can.
+    def restore(
+        self, snapshot: DomainState, states: Mapping[str, StationState], stalled_station: str | None = None
+    ) -> None:
+        """Continue from a snapshot; the domain must have no queries yet.
 
-        The queries of a station that has hung rest: it would get the same rows again.
+        The queries of a stalled station are quarantined: it would get the same rows again.
         """
-        inventory, policy = replace(snapshot.inventory, goods=goods), policy_named(snapshot.policy)
+        transfer, policy = replace(snapshot.transfer, states=states), policy_named(snapshot.policy)
 
-        def go_on(roster: Roster) -> None:
-            self._become(roster, inventory)
+        def restore_state(query_set: QuerySet) -> None:
+            self._migrate(query_set, transfer)
             engine = self.engine
-            engine.statistics.recall(snapshot.statistics)
+            engine.statistics.restore(snapshot.statistics)
             engine.require(snapshot.qos)
             engine.swap(policy)
-            policy.recall(snapshot.learnt)
+            as_stateful(policy).restore(snapshot.policy_state)
             engine.rerank()
-            self.watch.recall(snapshot.counted, engine)
-            self._quarantine.recall(engine, snapshot.resting)
-            if hung is not None:
-                self._quarantine.bar(engine, hung, f"operator {hung!r} did not come back, so its process was ended")
+            self.monitor.restore(snapshot.counters, engine)
+            self._quarantine.restore(engine, snapshot.quarantine)
+            if stalled_station is not None:
+                self._quarantine.quarantine(
+                    engine, stalled_station, f"operator {stalled_station!r} did not return, so its process was killed"
+                )
             self._positions = dict(snapshot.positions)
             if snapshot.paused:
-                self._turn_to("running", "paused")
+                self._set_state("running", "paused")
 
         with self._changing:
-            after = self.roster.adopting(snapshot.roster)
-            self.ask(lambda: go_on(after)).result()
+            after = self.query_set.merge(snapshot.query_set)
+            self.ask(lambda: restore_state(after)).result()

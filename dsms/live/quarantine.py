@@ -1,91 +1,98 @@
-"""Queries that rest because an operator always fails: others go on, and somebody may let them try again."""
+"""Quarantines queries whose operator keeps failing, so that the others go on; `lift` ends a quarantine."""
 
 from __future__ import annotations
 
 import logging
 import math
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+from dsms.engine.shedding import dependent_queries, exclusive_stations
 from dsms.errors import DsmsError, existing
-from dsms.plan import Plan
-from dsms.shedding import dependents, own_stations
+from dsms.live.monitor.status import QuarantineStatus
+from dsms.plan.graph import Plan
 
 if TYPE_CHECKING:
-    from dsms.engine import Engine
+    from dsms.engine.engine import Engine
 
 log = logging.getLogger("dsms")
-FAILURES = 8  # batches in a row of which no row got through
+FAILURE_LIMIT_BATCHES = 8  # in a row of which every row failed
 
 
-class Resting(NamedTuple):
-    """Who rests, for one that goes on in another process."""
+class QuarantineState(NamedTuple):
+    """The quarantined queries, for a domain that continues in another process."""
 
     reasons: Mapping[str, str] = {}  # by query
-    failing: Mapping[str, float] = {}  # by station that is to blame: how often it has failed in a row
+    failing: Mapping[str, float] = {}  # by failing station: how many batches in a row
 
-    def fitted(self, before: Plan, staying: Collection[str]) -> Resting:
-        """The same for another plan in which these stations go on as they are: others may try again."""
+    def migrate(self, before: Plan, staying: Collection[str]) -> QuarantineState:
+        """The state for another plan: only stations that stay as they are keep their queries in quarantine."""
         failing = {name: times for name, times in self.failing.items() if name in staying}
-        queries = dependents(before, failing)
-        return Resting({name: reason for name, reason in self.reasons.items() if name in queries}, failing)
+        queries = dependent_queries(before, failing)
+        return QuarantineState({name: reason for name, reason in self.reasons.items() if name in queries}, failing)
 
 
 class Quarantine:
-    """Who rests, and why; belongs to the thread of a domain."""
+    """The quarantined queries of a domain, and why; only the domain's thread calls it."""
 
     def __init__(self, domain: str) -> None:
         self._domain = domain
         self._reasons: dict[str, str] = {}  # by query
-        self._seen: set[str] = set()  # stations that were found to fail
+        self._seen: set[str] = set()  # failing stations that were handled
 
-    def look(self, engine: Engine) -> None:
-        """Let the queries rest whose operators have failed on all there was for too long."""
-        failing = {name for name, times in engine.runner.barren.items() if times >= FAILURES} - self._seen
+    def check_failures(self, engine: Engine) -> None:
+        """Quarantine the queries whose operators have reached the failure limit."""
+        failing = {
+            name for name, times in engine.runner.consecutive_failures.items() if times >= FAILURE_LIMIT_BATCHES
+        } - self._seen
         for station in sorted(failing):
-            what = f"fails on all rows of {FAILURES} batches in a row"
-            if math.isinf(engine.runner.barren[station]):
-                what = "has failed half-way, so its state is in doubt"
-            said = engine.runner.reasons.get((station, "error"), "")
-            self.bar(engine, station, f"operator {station!r} {what}: {said}")
+            what = f"failed on every row of {FAILURE_LIMIT_BATCHES} batches in a row"
+            if math.isinf(engine.runner.consecutive_failures[station]):
+                what = "failed halfway through a batch, so its state may be wrong"
+            reason = engine.runner.reasons.get((station, "error"), "")
+            self.quarantine(engine, station, f"operator {station!r} {what}: {reason}")
 
-    def bar(self, engine: Engine, station: str, reason: str) -> None:
-        """Let the queries rest that need this operator."""
-        queries = dependents(engine.plan, [station])
-        log.error("domain %s: %s are put into quarantine: %s", self._domain, queries, reason)
+    def quarantine(self, engine: Engine, station: str, reason: str) -> None:
+        """Quarantine all queries that need this operator."""
+        queries = dependent_queries(engine.plan, [station])
+        log.error("domain %s: queries %s are quarantined: %s", self._domain, queries, reason)
         self._seen.add(station)
         self._reasons = dict.fromkeys(queries, reason) | self._reasons
-        self.apply(engine)
+        self.reapply(engine)
 
-    def release(self, engine: Engine, query: str) -> list[str]:
-        """Let a query, and all that rest for the same reason, try again; answers which. State in doubt is not kept."""
+    def lift(self, engine: Engine, query: str) -> list[str]:
+        """End the quarantine of a query and of all with the same reason; answers which. Doubtful state is dropped."""
         if query not in self._reasons:
             raise DsmsError(f"query {query!r} is not in quarantine{existing(query, self._reasons)}")
-        released = [name for name, reason in self._reasons.items() if reason == self._reasons[query]]
-        stations = own_stations(engine.plan, released)
-        anew = any(math.isinf(engine.runner.barren.get(station.name, 0)) for station in stations)
-        engine.runner.renew([s for s in stations if anew or s.name in engine.runner.barren], anew)
+        lifted = [name for name, reason in self._reasons.items() if reason == self._reasons[query]]
+        stations = exclusive_stations(engine.plan, lifted)
+        is_doubtful = any(math.isinf(engine.runner.consecutive_failures.get(station.name, 0)) for station in stations)
+        engine.row_runner.reset_operator(
+            [s for s in stations if is_doubtful or s.name in engine.runner.consecutive_failures], is_doubtful
+        )
         self._seen -= {station.name for station in stations}
-        self._reasons = {name: reason for name, reason in self._reasons.items() if name not in released}
-        self.apply(engine)
-        return released
+        self._reasons = {name: reason for name, reason in self._reasons.items() if name not in lifted}
+        self.reapply(engine)
+        return lifted
 
-    def resting(self, engine: Engine) -> Resting:
-        """Who rests, as it is at this instant."""
-        return Resting(dict(self._reasons), {name: engine.runner.barren.get(name, 0) for name in self._seen})
+    def snapshot(self, engine: Engine) -> QuarantineState:
+        """Copy the present state."""
+        return QuarantineState(
+            dict(self._reasons), {name: engine.runner.consecutive_failures.get(name, 0) for name in self._seen}
+        )
 
-    def recall(self, engine: Engine, resting: Resting) -> None:
-        """Let those rest that rested in another process."""
-        self._reasons, self._seen = dict(resting.reasons), set(resting.failing)
-        engine.runner.barren.update((name, times) for name, times in resting.failing.items() if times)
-        self.apply(engine)
+    def restore(self, engine: Engine, state: QuarantineState) -> None:
+        """Quarantine what was quarantined in another process."""
+        self._reasons, self._seen = dict(state.reasons), set(state.failing)
+        engine.runner.consecutive_failures.update((name, times) for name, times in state.failing.items() if times)
+        self.reapply(engine)
 
-    def apply(self, engine: Engine) -> None:
-        """Have an engine, which may be another than before, give up all that is for them."""
-        there = {query.name for query in engine.plan.queries}
-        self._reasons = {query: reason for query, reason in self._reasons.items() if query in there}
-        engine.shedder.bar(self._reasons)
+    def reapply(self, engine: Engine) -> None:
+        """Make this engine, which may be a new one, drop all rows of the quarantined queries."""
+        existing_queries = {query.name for query in engine.plan.queries}
+        self._reasons = {query: reason for query, reason in self._reasons.items() if query in existing_queries}
+        engine.shedder.quarantine(self._reasons)
 
-    def status(self) -> list[dict[str, Any]]:
-        """Who rests and why, as plain data."""
-        return [{"query": query, "reason": reason} for query, reason in self._reasons.items()]
+    def status(self) -> list[QuarantineStatus]:
+        """The quarantined queries, and why."""
+        return [QuarantineStatus(query, reason) for query, reason in self._reasons.items()]

@@ -1,4 +1,4 @@
-"""Where rows go that come by the wire: the streams there are, and who reads them."""
+"""Which domains read which stream: the table by which gateways route rows."""
 
 from __future__ import annotations
 
@@ -6,37 +6,39 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dsms.schema import Schema
+from dsms.data.schema import Schema
 
 
 @dataclass(frozen=True)
-class Target:
-    """A domain that reads a stream: its scheduler is told of rows, which are put into these hosts before."""
+class DomainRoute:
+    """A domain that reads a stream: rows go to these hosts first, then its scheduler is notified."""
 
     scheduler: Any
     hosts: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
-class Way:
-    """A stream: its columns, the one that holds its timestamps if they are not those of arrival, and its readers."""
+class StreamRoute:
+    """A stream's schema, its timestamp column (None: time of arrival) and the domains that read it."""
 
     schema: Schema
     timestamp: str | None = None
-    targets: tuple[Target, ...] = ()
+    targets: tuple[DomainRoute, ...] = ()
 
 
 @dataclass(frozen=True)
 class Routes:
-    """All streams, and the columns of those queries whose columns are known."""
+    """All streams, and the schemas of the queries whose schema is known."""
 
-    streams: Mapping[str, Way] = field(default_factory=dict)
+    streams: Mapping[str, StreamRoute] = field(default_factory=dict)
     queries: Mapping[str, Schema] = field(default_factory=dict)
-    epoch: float = 0.0  # what instants in this deployment are counted from
-    schedulers: tuple[Any, ...] = ()  # of all domains, also of those that read nothing
+    epoch: float = 0.0  # the wall-clock time at which the deployment's clock was 0
+    schedulers: tuple[Any, ...] = ()  # of all domains, also of domains without streams
 
-    def read_by(self, scheduler: Any) -> frozenset[str]:
+    def streams_read_by(self, scheduler: Any) -> frozenset[str]:
         """The streams that a domain reads."""
         return frozenset(
-            name for name, way in self.streams.items() if any(target.scheduler == scheduler for target in way.targets)
+            name
+            for name, route in self.streams.items()
+            if any(target.scheduler == scheduler for target in route.targets)
         )

@@ -1,105 +1,115 @@
-"""Looks now and then whether a domain that has work gets on with it; if not, it says so, and who is to blame."""
+"""Detects that a domain with work makes no progress, logs which operator blocks it, and kills that process."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable, Hashable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from dsms.clock import stopwatch
+from dsms.clock import monotonic_s
+from dsms.live.monitor.status import WatchdogStatus
 
 log = logging.getLogger("dsms")
-LOOKS = 4  # within the patience
-LONG = 2  # times the patience: whoever hangs for longer is ended
+CHECKS_PER_TIMEOUT = 4  # how often to check within the stall timeout
+KILL_AFTER_TIMEOUTS = 2  # times the stall timeout: then the operator's process is killed
 
 
-class Culprit(NamedTuple):
-    """Who keeps a domain from getting on."""
+class StallCause(NamedTuple):
+    """What keeps a domain from making progress."""
 
-    what: str  # that can be said of it
-    station: str | None = None  # None: it is no operator
-    stack: str = ""  # where it is
+    what: str  # in words
+    station: str | None = None  # None: not an operator
+    stack: str = ""  # its call stack
 
 
 class Watchdog:
-    """Has a thread of its own, as whoever it watches may not come back.
+    """Checks in its own thread, since the domain's thread may hang.
 
-    `pulse` answers something else whenever there was progress, and None where there is nothing to do. `end` is told of
-    an operator that hangs for good; it may be that nothing can be done.
+    `read_progress` answers another value after every progress, and None while there is nothing to do. `kill` ends the
+    process of a hanging operator; it answers False if it cannot.
     """
 
     def __init__(
         self,
         domain: str,
-        patience: float,
-        pulse: Callable[[], Hashable | None],
-        culprit: Callable[[], Culprit],
-        end: Callable[[str], bool],
+        timeout_s: float,
+        read_progress: Callable[[], Hashable | None],
+        find_cause: Callable[[], StallCause],
+        kill: Callable[[str], bool],
     ) -> None:
-        self._domain, self.patience = domain, patience
-        self._pulse, self._culprit, self._end = pulse, culprit, end
+        self._domain, self.timeout_s = domain, timeout_s
+        self._read_progress, self._find_cause, self._kill = read_progress, find_cause, kill
         self._last: Hashable | None = None
-        self._since = stopwatch()
+        self._since = monotonic_s()
         self._closing = threading.Event()
-        self._alert: Culprit | None = None
+        self._alert: StallCause | None = None
         self.alerts = 0
-        self.ended: Culprit | None = None  # the last that was
-        self._tried: Culprit | None = None  # the last that was to be
+        self.ended: StallCause | None = None  # the last that was killed
+        self._tried: StallCause | None = None  # the last that was to be killed
 
     def start(self) -> None:
-        """Begin to look."""
+        """Start checking."""
         threading.Thread(target=self._run, name=f"watchdog {self._domain}", daemon=True).start()
 
     def close(self) -> None:
-        """Look no more."""
+        """Stop checking."""
         self._closing.set()
 
     @property
     def stalled(self) -> bool:
-        """Whether there is work and no progress."""
+        """Whether the domain has work and makes no progress."""
         return self._alert is not None
 
-    def look(self, now: float) -> None:
-        """At this instant."""
-        pulse = self._pulse()
-        if pulse is None or pulse != self._last:
+    def check(self, now: float) -> None:
+        """Compare the domain's progress with the last check; raise or clear the alert."""
+        progress = self._read_progress()
+        if progress is None or progress != self._last:
             if self._alert is not None:
-                log.warning("domain %s gets on again after %.0f s", self._domain, now - self._since)
-            self._last, self._since, self._alert = pulse, now, None
+                log.warning("domain %s makes progress again after %.0f s", self._domain, now - self._since)
+            self._last, self._since, self._alert = progress, now, None
             return
         waited = now - self._since
-        if waited >= self.patience and self._alert is None:
-            self._alert = culprit = self._culprit()
+        if waited >= self.timeout_s and self._alert is None:
+            self._alert = cause = self._find_cause()
             self.alerts += 1
-            log.error("domain %s has work and no progress for %.0f s: %s", self._domain, waited, culprit.what)
-            if culprit.stack:
-                log.error("domain %s: it is here:\n%s", self._domain, culprit.stack)
-        elif self._alert is not None and self._alert.station is not None and waited >= LONG * self.patience:
-            self._finish(self._alert, self._alert.station)
+            log.error(
+                "domain %s is stalled: work but no progress for %.0f s: %s",
+                self._domain,
+                waited,
+                cause.what,
+            )
+            if cause.stack:
+                log.error("domain %s: stack of the stalled operator:\n%s", self._domain, cause.stack)
+        elif (
+            self._alert is not None
+            and self._alert.station is not None
+            and waited >= KILL_AFTER_TIMEOUTS * self.timeout_s
+        ):
+            self._kill_stalled(self._alert, self._alert.station)
 
-    def status(self) -> dict[str, Any]:
-        """How things stand, as plain data."""
+    def status(self) -> WatchdogStatus:
+        """The alert, if there is one, and how many there were."""
         alert = self._alert
-        return {
-            "alerts": self.alerts,
-            "alert": None if alert is None else alert.what,
-            "culprit": None if alert is None else alert.station,
-            "seconds": None if alert is None else stopwatch() - self._since,
-            "ended": None if self.ended is None else self.ended.station,
-        }
+        return WatchdogStatus(
+            alerts=self.alerts,
+            alert=None if alert is None else alert.what,
+            culprit=None if alert is None else alert.station,
+            seconds=None if alert is None else monotonic_s() - self._since,
+            ended=None if self.ended is None else self.ended.station,
+        )
 
-    def _finish(self, alert: Culprit, station: str) -> None:
-        """End what hangs, once."""
+    def _kill_stalled(self, alert: StallCause, station: str) -> None:
+        """Kill the process of a stalled operator, once."""
         if self._tried is alert:
             return
         self._tried = alert
-        self.ended, before = alert, self.ended  # whoever hears of the end finds who it was
-        if self._end(station):
-            log.error("domain %s: the process of operator %r has been ended", self._domain, station)
+        self.ended, before = alert, self.ended  # set first: the domain reads it when the process ends
+        if self._kill(station):
+            log.error("domain %s: killed the process of operator %r", self._domain, station)
         else:
             self.ended = before
 
     def _run(self) -> None:
-        while not self._closing.wait(self.patience / LOOKS):
-            self.look(stopwatch())
+        while not self._closing.wait(self.timeout_s / CHECKS_PER_TIMEOUT):
+            self.check(monotonic_s())

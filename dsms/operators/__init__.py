@@ -1,7 +1,7 @@
-"""Operators: state plus `process(batch, port) -> Batch`; they know nothing of queues, clocks or metrics."""
+"""Operators: state plus `process(batch, port) -> Batch`; an operator never sees a queue, a clock or a metric."""
 
-from dsms.operators.abstract import Abstract
-from dsms.operators.base import Aside, Operator
-from dsms.operators.function import Function
+from dsms.operators.abstract import AbstractOperator
+from dsms.operators.base import Operator
+from dsms.operators.user_function import FunctionOperator
 
-__all__ = ["Abstract", "Aside", "Function", "Operator"]
+__all__ = ["AbstractOperator", "FunctionOperator", "Operator"]

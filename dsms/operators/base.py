@@ -1,4 +1,4 @@
-"""What every operator declares about itself: its cost, its selectivity, the size of what it puts out."""
+"""The operator interface: `process` a batch, plus the declared cost, selectivity and output size that policies use."""
 
 from __future__ import annotations
 
@@ -7,77 +7,76 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
-from dsms.batch import Batch
+from dsms.config.run import Settings
+from dsms.data.batch import Batch
+from dsms.data.dead_letter import DeadLetter
 from dsms.errors import PlanError
-from dsms.settings import Settings
 
-ROW_COST = 1e-6  # time for a real row until it is measured
-MOST = 1e6  # outputs per input: more is a typing error, and would fill the memory
+DEFAULT_ROW_COST_S = 1e-6  # assumed for a real row until the cost is measured
+MAX_SELECTIVITY = 1e6  # outputs per input: a higher value is most likely a typo and would fill the memory
 
 
-def unmetered() -> float | None:
-    """Nobody tells the time."""
+def read_no_meter() -> float | None:
+    """Return None: no meter is installed."""
     return None
-
-
-class Aside(NamedTuple):
-    """Rows that an operator could not take through, and why: nothing is dropped without a word."""
-
-    kind: str  # "late" or "error"
-    batch: Batch
-    reason: str
-    trace: str = ""  # where it was raised, if it was
 
 
 @dataclass(eq=False)
 class Operator(ABC):
-    """Something that turns tuples into tuples; the declared figures are what a policy knows before it measures."""
+    """Turns batches into batches; the declared figures are all a policy knows before anything is measured."""
 
-    cost: float = 0.0  # time for one whole input tuple
+    cost: float = 0.0  # seconds for one whole input tuple
     selectivity: float = 1.0  # outputs per input
-    startup: float = 0.0  # time a run takes whatever it handles
-    take: float | None = None  # the most tuples it takes in a run
-    size: float | None = None  # bytes of an output tuple; None: as its input
-    asides: list[Aside] = field(default_factory=list, init=False, repr=False)  # emptied by whoever runs it
-    # Of an operator that is several operations in one: a reading to tell what each of them takes, if there is one.
-    meter: Callable[[], float | None] = field(default=unmetered, repr=False, kw_only=True)
-    # Whether one that has raised is as it was before: then what it raised on may be tried again in parts.
+    startup: float = 0.0  # fixed seconds for each run
+    take: float | None = None  # maximum tuples in a run
+    size: float | None = None  # bytes of an output tuple; None: as large as its input
+    dead_letters: list[DeadLetter] = field(default_factory=list, init=False, repr=False)  # the runner empties it
+    # A time reading with which an operator of several operations measures each of them; None: no meter.
+    meter: Callable[[], float | None] = field(default=read_no_meter, repr=False, kw_only=True)
+    # Whether an exception leaves the state unchanged: then the runner may retry the failed batch in parts.
     atomic: ClassVar[bool] = False
-    timed: ClassVar[bool] = False  # whether time alone, `upto` of a batch without rows, makes it do something
+    is_time_driven: ClassVar[bool] = False  # whether a watermark alone, in a batch without rows, makes it work
 
     def __post_init__(self) -> None:
         for name in ("cost", "selectivity", "startup"):
             value = getattr(self, name)
             if not math.isfinite(value):
-                raise PlanError(f"{name} is {value}: a finite number is wanted", name)
+                raise PlanError(f"{name} is {value}: it must be a finite number", name)
             if value < 0:
                 raise PlanError(f"{name} is {value}: it must not be negative", name)
-        if self.selectivity > MOST:
-            raise PlanError(f"selectivity is {self.selectivity:g}: at most {MOST:g} outputs per input", "selectivity")
+        if self.selectivity > MAX_SELECTIVITY:
+            raise PlanError(
+                f"selectivity is {self.selectivity:g}: at most {MAX_SELECTIVITY:g} outputs per input", "selectivity"
+            )
         if self.cost == 0 and self.startup == 0:
             raise PlanError("cost is zero and there is no startup: one of the two must be positive", "cost")
         for name in ("take", "size"):
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value > 0):
-                raise PlanError(f"{name} is {value}: a positive number is wanted", name)
+                raise PlanError(f"{name} is {value}: it must be a positive number", name)
 
     @property
-    def declared(self) -> bool:
-        """Whether its cost was declared, rather than supposed until it is measured."""
-        return self.cost != ROW_COST
+    def has_declared_cost(self) -> bool:
+        """Whether the plan declares the cost; otherwise it is a default until it is measured."""
+        return self.cost != DEFAULT_ROW_COST_S
+
+    @classmethod
+    def kind_name(cls) -> str:
+        """The kind of operator in plain words, for metrics and explanations: `window`, `aggregate`, …"""
+        return cls.__name__.removesuffix("Operator").lower()
 
     def fresh(self, settings: Settings) -> Operator:
-        """A copy without state for one run."""
+        """Return a copy without state, for one run."""
         fresh = copy.copy(self)
-        fresh.asides = []
+        fresh.dead_letters = []
         return fresh
 
     def deadline(self) -> int | None:
-        """The timestamp at which it has something to put out even if no row comes; None: there is none."""
+        """Return the timestamp at which it emits rows even if no input row arrives; None: never."""
         return None
 
     @abstractmethod
     def process(self, batch: Batch, port: int = 0) -> Batch:
-        """What these rows, come in by this port, put out."""
+        """Process the rows of a batch that entered by a port, and return the output rows."""

@@ -1,23 +1,23 @@
-"""The five papers as experiments that can be run, with what they claim beside what comes out here."""
+"""Reruns the experiments of five scheduling papers and compares each claim's number with ours."""
 
-from dsms.papers.claim import Claim, Judgement, Verdict, above, at_least, at_most, below, near
-from dsms.papers.experiment import Experiment, Line, Paper, Plot, Point, Scale
-from dsms.papers.measured import Measured
+from dsms.papers.claim import Claim, Judgement, Verdict, band_above, band_below, band_from, band_near, band_up_to
+from dsms.papers.experiment import Experiment, Paper, Plot, PlotLine, Point, Scale
+from dsms.papers.measurements import Measurements
 
 __all__ = [
     "Claim",
     "Experiment",
     "Judgement",
-    "Line",
-    "Measured",
+    "Measurements",
     "Paper",
     "Plot",
+    "PlotLine",
     "Point",
     "Scale",
     "Verdict",
-    "above",
-    "at_least",
-    "at_most",
-    "below",
-    "near",
+    "band_above",
+    "band_below",
+    "band_from",
+    "band_near",
+    "band_up_to",
 ]

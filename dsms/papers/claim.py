@@ -1,4 +1,4 @@
-"""What a paper says, as data: its number, how ours is worked out, and when we call it reproduced."""
+"""A paper's claim as data: the printed number, the function that computes ours, and the band that decides."""
 
 from __future__ import annotations
 
@@ -9,98 +9,104 @@ from enum import StrEnum
 
 import numpy as np
 
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 
-Band = tuple[float, float]  # from, to
-Figure = Callable[[Measured], float]
+Band = tuple[float, float]  # lowest and highest value, both inside
+Figure = Callable[[Measurements], float]  # computes a claim's number from the measured runs
 
 
 class Verdict(StrEnum):
+    """How our number compares with the paper's."""
+
     REPRODUCED = "reproduced"
     DIRECTION = "direction only"
     NOT = "not reproduced"
 
 
-def near(value: float, tolerance: float) -> Band:
-    """No farther from it than so much."""
+def band_near(value: float, tolerance: float) -> Band:
+    """The values at most `tolerance` away from `value`."""
     return value - tolerance, value + tolerance
 
 
-def at_least(value: float) -> Band:
+def band_from(value: float) -> Band:
+    """The values of at least `value`."""
     return value, math.inf
 
 
-def at_most(value: float) -> Band:
+def band_up_to(value: float) -> Band:
+    """The values of at most `value`."""
     return -math.inf, value
 
 
-def above(value: float) -> Band:
-    """More, be it ever so little: what is merely equal is not in it."""
+def band_above(value: float) -> Band:
+    """The values strictly greater than `value`."""
     return math.nextafter(value, math.inf), math.inf
 
 
-def below(value: float) -> Band:
+def band_below(value: float) -> Band:
+    """The values strictly less than `value`."""
     return -math.inf, math.nextafter(value, -math.inf)
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One number, over seeds."""
+class ClaimValue:
+    """The mean of one number over the seeds, and its standard deviation."""
 
-    name: str
+    name: str  # of the reading of the paper; "" for the one we chose
     mean: float
-    spread: float | None  # standard deviation over seeds
+    spread: float | None  # standard deviation over seeds; None for a single seed
 
     def off(self, band: Band) -> float:
-        """How far outside a band."""
+        """The distance from the band: 0 inside it, infinite for NaN."""
         return math.inf if math.isnan(self.mean) else max(band[0] - self.mean, self.mean - band[1], 0.0)
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim, and what came of it here."""
+    """A claim, our number for it, and the verdict."""
 
     claim: Claim
-    ours: Reading
+    ours: ClaimValue
     verdict: Verdict
-    band: Band  # by which it was judged
-    others: tuple[Reading, ...]  # other ways to read the paper, what comes nearest to what it says first
+    band: Band  # the one that decided: shorter runs may have a wider one
+    others: tuple[ClaimValue, ...]  # our number in other readings of the paper, the nearest to the band first
 
     @property
-    def nearest(self) -> Reading | None:
+    def nearest(self) -> ClaimValue | None:
+        """The other reading whose number is nearest to the band."""
         return self.others[0] if self.others else None
 
     @property
     def why(self) -> str:
-        """What the paper left open, and why it did not come out if it did not."""
-        told = [self.claim.reading]
+        """The reading we chose, and for a claim that is not reproduced the reason."""
+        sentences = [self.claim.reading]
         if self.verdict is not Verdict.REPRODUCED:
-            told.append(self.claim.because)
-        return " ".join(filter(None, told))
+            sentences.append(self.claim.because)
+        return " ".join(filter(None, sentences))
 
 
 @dataclass(frozen=True)
 class Claim:
-    """`ours` is worked out for each seed on its own; `pooled`, once from all of them."""
+    """A statement of a paper that can be checked: `judge` compares our number with the paper's."""
 
     name: str  # short, unique in its experiment
     text: str
-    paper: str  # its number, as it stands there
-    ours: Figure
-    band: Band  # within which it is reproduced
-    direction: Band | None = None  # within which at least the direction is right
-    reading: str = ""  # chosen where the paper is ambiguous or its digits are lost
-    because: str = ""  # shown where it is not reproduced
-    others: Mapping[str, Figure] = field(default_factory=dict)  # other ways to read it
+    paper: str  # the paper's number, as printed
+    ours: Figure  # computes our number: once per seed, or once over all seeds if `pooled`
+    band: Band  # values that count as reproduced
+    direction: Band | None = None  # values that have at least the right direction
+    reading: str = ""  # the reading chosen where the paper is ambiguous or its digits are lost
+    because: str = ""  # the reason shown if the claim is not reproduced
+    others: Mapping[str, Figure] = field(default_factory=dict)  # other readings of the paper, by their description
     pooled: bool = False
-    quick: Band | None = None  # instead of `band` where runs are short
-    form: str = ".3g"  # how numbers are shown
+    quick: Band | None = None  # replaces `band` in short runs
+    form: str = ".3g"  # format of the numbers
 
-    def judge(self, measured: Measured, quick: bool = False) -> Judgement:
-        """The verdict, and what other readings give."""
+    def judge(self, measured: Measurements, quick: bool = False) -> Judgement:
+        """Compute our number and those of the other readings, and decide the verdict."""
         band = self.quick if quick and self.quick is not None else self.band
-        ours = self._read("", self.ours, measured)
-        others = [self._read(name, figure, measured) for name, figure in self.others.items()]
+        ours = self._compute("", self.ours, measured)
+        others = [self._compute(name, figure, measured) for name, figure in self.others.items()]
         if not ours.off(band):
             verdict = Verdict.REPRODUCED
         elif self.direction is not None and not ours.off(self.direction):
@@ -109,7 +115,7 @@ class Claim:
             verdict = Verdict.NOT
         return Judgement(self, ours, verdict, band, tuple(sorted(others, key=lambda other: other.off(band))))
 
-    def _read(self, name: str, figure: Figure, measured: Measured) -> Reading:
-        of_seeds = [measured] if self.pooled else measured.by_seed()
-        found = np.array([float(figure(of_seed)) for of_seed in of_seeds])
-        return Reading(name, float(found.mean()), float(found.std(ddof=1)) if len(found) > 1 else None)
+    def _compute(self, name: str, figure: Figure, measured: Measurements) -> ClaimValue:
+        groups = [measured] if self.pooled else measured.by_seed()
+        numbers = np.array([float(figure(group)) for group in groups])
+        return ClaimValue(name, float(numbers.mean()), float(numbers.std(ddof=1)) if len(numbers) > 1 else None)

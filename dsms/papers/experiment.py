@@ -1,4 +1,4 @@
-"""An experiment: what is swept, how one point of it is measured, what is drawn of it, and what was claimed."""
+"""An experiment of a paper: the points of its sweep, the function that measures one, its plots and its claims."""
 
 from __future__ import annotations
 
@@ -9,59 +9,63 @@ from typing import Any, TypeVar
 import numpy as np
 
 from dsms.papers.claim import Claim
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 
 T = TypeVar("T")
-Point = Mapping[str, Any]  # parameters of one run, among them `seed`: plain data, by which it is known when resumed
+Point = Mapping[str, Any]  # parameters of one run, `seed` among them: plain data, which identifies the run on resume
 
 
 @dataclass(frozen=True)
 class Scale:
-    """How large: the papers' sizes, or short runs for a quick look."""
+    """The size of a reproduction: the papers' run lengths or short ones, and the number of seeds."""
 
     quick: bool = False
     seeds: int = 1
-    traces: tuple[str, ...] = ()  # files of the Internet Traffic Archive, where the user has them
+    traces: tuple[str, ...] = ()  # packet traces of the Internet Traffic Archive, if the user has any
 
     def of(self, full: T, quick: T) -> T:
+        """The first value in a full reproduction, the second in a quick one."""
         return quick if self.quick else full
 
     def numbers(self) -> range:
-        """The seeds themselves."""
+        """The seeds: 1, 2, …"""
         return range(1, self.seeds + 1)
 
 
 @dataclass(frozen=True)
-class Line:
-    """One line of a figure; `spread` is the deviation over seeds."""
+class PlotLine:
+    """One line of a plot; `spread` is the standard deviation over seeds at each x."""
 
     label: str
     xs: Sequence[float]
     ys: Sequence[float]
     spread: Sequence[float] = ()
-    steps: bool = False  # held until the next
+    steps: bool = False  # draw a step function: each y holds until the next x
 
 
 @dataclass(frozen=True)
 class Plot:
-    """One figure of the paper, with its axes."""
+    """One figure of the paper: its title, its axes, and the function that makes its lines."""
 
     name: str  # as in "figure-12"
     title: str
     x: str
     y: str
-    lines: Callable[[Measured], Sequence[Line]]
-    bars: bool = False  # lines are groups of bars, xs their places
-    ticks: Sequence[str] = ()  # names of places on the x axis
+    lines: Callable[[Measurements], Sequence[PlotLine]]
+    bars: bool = False  # draw bars: each line gives one bar at each of its xs
+    ticks: Sequence[str] = ()  # labels of x = 0, 1, …
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """`measure` is a function of a module, so that another process can be given it."""
+    """A sweep of runs, and the plots and claims computed from it.
+
+    `measure` is a module-level function, so that it can be pickled for another process.
+    """
 
     name: str  # as in "two-operators"
     title: str
-    setup: str  # in sentences: what is run, and which values were chosen where the paper's are lost
+    setup: str  # sentences: what is run, and which values we chose where the paper's are lost
     points: Callable[[Scale], Sequence[Point]]
     measure: Callable[[Point], dict[str, Any]]
     plots: tuple[Plot, ...] = ()
@@ -69,13 +73,13 @@ class Experiment:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By which it can be asked for: its own and those of its figures."""
+        """The names that `dsms reproduce` accepts for it: its own and those of its plots."""
         return (self.name, *(plot.name for plot in self.plots))
 
 
 @dataclass(frozen=True)
 class Paper:
-    """One paper and what of it can be run."""
+    """One paper and its experiments."""
 
     name: str
     citation: str
@@ -83,10 +87,12 @@ class Paper:
     notes: str = ""
 
 
-def over(figure: str, parameter: str, by: str, labels: Mapping[Any, str]) -> Callable[[Measured], list[Line]]:
-    """A line for each value of `by`: a figure over a parameter, its mean and deviation over seeds."""
+def lines_over(
+    figure: str, parameter: str, by: str, labels: Mapping[Any, str]
+) -> Callable[[Measurements], list[PlotLine]]:
+    """Make a plot's line function: one line for each value of `by`, the figure over the parameter."""
 
-    def lines(measured: Measured) -> list[Line]:
+    def lines(measured: Measurements) -> list[PlotLine]:
         return [
             spread_line(label, measured.where(**{by: value}), figure, parameter)
             for value, label in labels.items()
@@ -96,11 +102,11 @@ def over(figure: str, parameter: str, by: str, labels: Mapping[Any, str]) -> Cal
     return lines
 
 
-def spread_line(label: str, measured: Measured, figure: str, parameter: str) -> Line:
-    """A figure's mean over a parameter, and its deviation over seeds."""
+def spread_line(label: str, measured: Measurements, figure: str, parameter: str) -> PlotLine:
+    """One line: the figure's mean at each value of the parameter, and its standard deviation over seeds."""
     xs, ys = measured.line(figure, parameter)
     seeds = measured.by_seed()
     if len(seeds) < 2:
-        return Line(label, xs, ys)
-    each = np.array([seed.line(figure, parameter)[1] for seed in seeds])
-    return Line(label, xs, ys, each.std(axis=0, ddof=1).tolist())
+        return PlotLine(label, xs, ys)
+    ys_by_seed = np.array([seed.line(figure, parameter)[1] for seed in seeds])
+    return PlotLine(label, xs, ys, ys_by_seed.std(axis=0, ddof=1).tolist())

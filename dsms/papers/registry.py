@@ -1,4 +1,4 @@
-"""The papers by name."""
+"""The papers by name, and the experiments that `PAPER[/FIGURE]` selects."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from dsms.papers.experiment import Experiment, Paper
 PAPERS = ("chain", "bai-zaniolo", "fas-mcq", "raindrop", "getta-vossough")
 
 
-def paper(name: str) -> Paper:
-    """The paper of this name; its module is loaded only now."""
+def load_paper(name: str) -> Paper:
+    """Import and return the paper of this name."""
     if name not in PAPERS:
         raise DsmsError(f"no paper {name!r}{existing(name, PAPERS)}")
-    found: Paper = import_module(f"dsms.papers.{name.replace('-', '_')}").PAPER
-    return found
+    paper: Paper = import_module(f"dsms.papers.{name.replace('-', '_')}").PAPER
+    return paper
 
 
-def chosen(text: str | None) -> list[tuple[Paper, tuple[Experiment, ...]]]:
-    """What `PAPER[/FIGURE]` asks for: all papers, one, or what draws one figure of it."""
+def select_experiments(text: str | None) -> list[tuple[Paper, tuple[Experiment, ...]]]:
+    """The experiments of all papers (None), of one paper, or of one figure of a paper."""
     if text is None:
-        return [(each, each.experiments) for each in map(paper, PAPERS)]
+        return [(each, each.experiments) for each in map(load_paper, PAPERS)]
     name, slash, figure = text.partition("/")
-    found = paper(name)
+    paper = load_paper(name)
     if not slash:
-        return [(found, found.experiments)]
-    wanted = tuple(each for each in found.experiments if figure in each.names)
-    if not wanted:  # one of several pictures
-        wanted = tuple(e for e in found.experiments if any(name.startswith(f"{figure}-") for name in e.names))
-    if not wanted:
-        names = [each for experiment in found.experiments for each in experiment.names]
+        return [(paper, paper.experiments)]
+    selected = tuple(each for each in paper.experiments if figure in each.names)
+    if not selected:  # a figure that is drawn as several plots, figure-6.3-delay and so on
+        selected = tuple(e for e in paper.experiments if any(name.startswith(f"{figure}-") for name in e.names))
+    if not selected:
+        names = [each for experiment in paper.experiments for each in experiment.names]
         raise DsmsError(f"{name!r} has no figure or experiment {figure!r}{existing(figure, names)}")
-    return [(found, wanted)]
+    return [(paper, selected)]

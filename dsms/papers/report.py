@@ -1,4 +1,4 @@
-"""The report: every claim with its number beside ours, and the figures."""
+"""Writes the reproduction report as HTML and Markdown: a table of claims and the figures of each experiment."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from itertools import groupby
 from pathlib import Path
 
 from dsms.errors import DsmsError
-from dsms.papers import data
-from dsms.papers.claim import Judgement, Reading, Verdict
+from dsms.papers import export as data
+from dsms.papers.claim import ClaimValue, Judgement, Verdict
 from dsms.papers.experiment import Scale
-from dsms.papers.figures import draw
-from dsms.papers.reproduce import Outcome
+from dsms.papers.figures import save_plot
+from dsms.papers.reproduce import ExperimentResult
 
 COLUMNS = ("claim", "paper", "ours", "verdict", "why")
 COLOURS = {Verdict.REPRODUCED: "#2a7d4f", Verdict.DIRECTION: "#b07a12", Verdict.NOT: "#b3372f"}
@@ -30,72 +30,75 @@ th { border-bottom: 1.5px solid #33415c; } td:nth-child(2), td:nth-child(3), td:
 """
 
 
-def write(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str, out: Path) -> None:
-    """The data, the figures and both reports."""
+def write_report(outcomes: Sequence[ExperimentResult], scale: Scale, command: str, date: str, out: Path) -> None:
+    """Write the data and figures of each experiment, then report.md and report.html."""
     try:
         for outcome in outcomes:
             folder = out / outcome.paper.name
             folder.mkdir(parents=True, exist_ok=True)
-            data.write(outcome, folder)
+            data.write_data(outcome, folder)
             for plot in outcome.experiment.plots:
-                draw(plot, outcome.measured, out / picture(outcome, plot.name))
-        (out / "report.md").write_text(markdown(outcomes, scale, command, date), encoding="utf-8")
-        (out / "report.html").write_text(html(outcomes, scale, command, date, out), encoding="utf-8")
+                save_plot(plot, outcome.measured, out / plot_path(outcome, plot.name))
+        (out / "report.md").write_text(render_markdown(outcomes, scale, command, date), encoding="utf-8")
+        (out / "report.html").write_text(render_html(outcomes, scale, command, date, out), encoding="utf-8")
     except OSError as error:
         raise DsmsError(f"the report cannot be written to {str(out)!r}: {error.strerror}") from None
 
 
-def picture(outcome: Outcome, plot: str) -> str:
-    """Where a figure lies in the folder."""
+def plot_path(outcome: ExperimentResult, plot: str) -> str:
+    """A figure's path inside the output folder."""
     return f"{outcome.paper.name}/{plot}.svg"
 
 
-def row(judgement: Judgement) -> tuple[str, str, str, str, str]:
-    """The cells of the table of claims."""
+def claim_row(judgement: Judgement) -> tuple[str, str, str, str, str]:
+    """A claim's cells, one for each of COLUMNS."""
     claim = judgement.claim
-    why = f"{judgement.why} {_otherwise(judgement)}".strip()
-    return claim.text, claim.paper, number(judgement.ours, claim.form), str(judgement.verdict), why
+    why = f"{judgement.why} {_explain_alternatives(judgement)}".strip()
+    return claim.text, claim.paper, format_value(judgement.ours, claim.form), str(judgement.verdict), why
 
 
-def _otherwise(judgement: Judgement) -> str:
-    """Which other reading comes nearest; of what came out, the one that is farthest off, if any is."""
+def _explain_alternatives(judgement: Judgement) -> str:
+    """One sentence on other readings of the paper.
+
+    For a claim that is not reproduced: the nearest one. For a reproduced one: the farthest outside the band, if any.
+    """
     others, band = judgement.others, judgement.band
     if not others:
         return ""
     if judgement.verdict is not Verdict.REPRODUCED:
-        shown, told = others[0], "Nearest other reading"
+        shown, label = others[0], "Nearest other reading"
         if shown.off(band) >= judgement.ours.off(band):
-            told = "No other reading that was tried comes nearer; the nearest"
+            label = "No other reading that was tried is nearer; the nearest"
     elif others[-1].off(band):
-        shown, told = others[-1], "It hangs on the reading"
+        shown, label = others[-1], "It depends on the reading"
     else:
         return ""
-    return f"{told}: {shown.name}, {number(shown, judgement.claim.form)}."
+    return f"{label}: {shown.name}, {format_value(shown, judgement.claim.form)}."
 
 
-def number(reading: Reading, form: str) -> str:
-    """A mean, and its deviation over seeds where there are several."""
-    if math.isnan(reading.mean):
+def format_value(value: ClaimValue, form: str) -> str:
+    """The mean and, over several seeds, ± the standard deviation; a dash for NaN."""
+    if math.isnan(value.mean):
         return "–"
-    return f"{reading.mean:{form}}" + ("" if reading.spread is None else f" ± {reading.spread:{form}}")
+    return f"{value.mean:{form}}" + ("" if value.spread is None else f" ± {value.spread:{form}}")
 
 
-def summary(outcomes: Iterable[Outcome]) -> str:
-    """How many claims came out how."""
+def format_summary(outcomes: Iterable[ExperimentResult]) -> str:
+    """The number of claims, in all and by verdict."""
     counts = Counter(judgement.verdict for outcome in outcomes for judgement in outcome.judgements)
     return f"{counts.total()} claims: " + ", ".join(f"{counts[verdict]} {verdict}" for verdict in Verdict)
 
 
-def _heading(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str) -> str:
+def _render_heading(outcomes: Sequence[ExperimentResult], scale: Scale, command: str, date: str) -> str:
     size = "short runs" if scale.quick else "the papers' sizes"
     seeds = f"{scale.seeds} seeds" if scale.seeds > 1 else "one seed"
-    return f"{summary(outcomes)}. Made on {date} by {{}} ({size}, {seeds}; ours ± deviation over seeds)."
+    return f"{format_summary(outcomes)}. Made on {date} by {{}} ({size}, {seeds}; ours ± deviation over seeds)."
 
 
-def markdown(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str) -> str:
-    """For reading where there is no browser, and for copying from."""
-    lines = ["# The papers, reproduced", "", _heading(outcomes, scale, command, date).format(f"`{command}`"), ""]
-    for paper, mine in _by_paper(outcomes):
+def render_markdown(outcomes: Sequence[ExperimentResult], scale: Scale, command: str, date: str) -> str:
+    """The report as Markdown, which links to the figures."""
+    lines = ["# The papers, reproduced", "", _render_heading(outcomes, scale, command, date).format(f"`{command}`"), ""]
+    for paper, mine in _group_by_paper(outcomes):
         lines += [f"## {mine[0].paper.citation}", ""]
         lines += [mine[0].paper.notes, ""] if mine[0].paper.notes else []
         for outcome in mine:
@@ -104,17 +107,17 @@ def markdown(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str)
             if outcome.judgements:
                 lines += [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
                 for judgement in outcome.judgements:
-                    lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in row(judgement)) + " |")
+                    lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in claim_row(judgement)) + " |")
                 lines.append("")
-            lines += [f"![{plot.title}]({picture(outcome, plot.name)})\n" for plot in outcome.experiment.plots]
+            lines += [f"![{plot.title}]({plot_path(outcome, plot.name)})\n" for plot in outcome.experiment.plots]
     return "\n".join(lines)
 
 
-def html(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str, out: Path) -> str:
-    """One file with the figures in it."""
-    heading = escape(_heading(outcomes, scale, command, date)).format(f"<code>{escape(command)}</code>")
+def render_html(outcomes: Sequence[ExperimentResult], scale: Scale, command: str, date: str, out: Path) -> str:
+    """The report as one HTML file with the figures embedded."""
+    heading = escape(_render_heading(outcomes, scale, command, date)).format(f"<code>{escape(command)}</code>")
     parts = ["<h1>The papers, reproduced</h1>", f'<p class="quiet">{heading}</p>']
-    for paper, mine in _by_paper(outcomes):
+    for paper, mine in _group_by_paper(outcomes):
         parts.append(f"<h2>{escape(mine[0].paper.citation)}</h2>")
         if mine[0].paper.notes:
             parts.append(f"<p>{escape(mine[0].paper.notes)}</p>")
@@ -122,18 +125,20 @@ def html(outcomes: Sequence[Outcome], scale: Scale, command: str, date: str, out
             parts.append(f"<h3>{escape(f'{paper}/{outcome.experiment.name}: {outcome.experiment.title}')}</h3>")
             parts.append(f'<p class="quiet">{escape(outcome.experiment.setup)}</p>')
             if outcome.judgements:
-                parts.append(_table(outcome.judgements))
-            images = [_image(out / picture(outcome, plot.name), plot.title) for plot in outcome.experiment.plots]
+                parts.append(_render_table(outcome.judgements))
+            images = [
+                _embed_image(out / plot_path(outcome, plot.name), plot.title) for plot in outcome.experiment.plots
+            ]
             parts.append(f'<div class="figures">{"".join(images)}</div>')
     head = f'<meta charset="utf-8"><title>The papers, reproduced</title><style>{STYLE}</style>'
     body = "\n".join(parts)
     return f'<!doctype html>\n<html lang="en"><head>{head}</head>\n<body>\n{body}\n</body></html>\n'
 
 
-def _table(judgements: Iterable[Judgement]) -> str:
+def _render_table(judgements: Iterable[Judgement]) -> str:
     rows = []
     for judgement in judgements:
-        text, paper, ours, verdict, why = map(escape, row(judgement))
+        text, paper, ours, verdict, why = map(escape, claim_row(judgement))
         colour = COLOURS[judgement.verdict]
         cells = (text, paper, ours, f'<b style="color:{colour}">{verdict}</b>', why)
         rows.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
@@ -141,11 +146,11 @@ def _table(judgements: Iterable[Judgement]) -> str:
     return f"<table><tr>{head}</tr>{''.join(rows)}</table>"
 
 
-def _image(file: Path, title: str) -> str:
+def _embed_image(file: Path, title: str) -> str:
     coded = base64.b64encode(file.read_bytes()).decode()
     return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{coded}">'
 
 
-def _by_paper(outcomes: Sequence[Outcome]) -> Iterator[tuple[str, list[Outcome]]]:
+def _group_by_paper(outcomes: Sequence[ExperimentResult]) -> Iterator[tuple[str, list[ExperimentResult]]]:
     for name, mine in groupby(outcomes, key=lambda outcome: outcome.paper.name):
         yield name, list(mine)

@@ -1,4 +1,4 @@
-"""A packet trace of the Internet Traffic Archive, as text: a line for each packet, its timestamp first."""
+"""Reads text packet traces of the Internet Traffic Archive: one packet per line, its timestamp first."""
 
 from __future__ import annotations
 
@@ -14,25 +14,26 @@ from dsms.errors import DsmsError
 
 
 @lru_cache(maxsize=4)
-def packets(path: str, most: int | None = None) -> Floats:
-    """The timestamps of its first so many lines; those out of order are put in order."""
+def read_packets(path: str, max_rows: int | None = None) -> Floats:
+    """The sorted timestamps of the first `max_rows` lines, or of all."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # a file without lines is refused below
-            found: Floats = np.sort(np.loadtxt(Path(path), usecols=0, ndmin=1, comments="#", max_rows=most))
+        with warnings.catch_warnings(action="ignore"):  # numpy warns of an empty file; it is refused below
+            timestamps: Floats = np.sort(np.loadtxt(Path(path), usecols=0, ndmin=1, comments="#", max_rows=max_rows))
     except (OSError, ValueError, IndexError) as error:
-        raise DsmsError(f"{path!r} cannot be read as a packet trace, a timestamp first in each line: {error}") from None
-    if not np.isfinite(found).all():
-        raise DsmsError(f"{path!r} has lines without a timestamp")
-    if len(found) < 2 or found[0] == found[-1]:
         raise DsmsError(
-            f"{path!r} has {'no' if not len(found) else 'too few'} packets: two instants at least are wanted"
-        )
-    found.flags.writeable = False  # it is everybody's
-    return found
+            f"{path!r} cannot be read as a packet trace: expected a timestamp first in each line: {error}"
+        ) from None
+    if not np.isfinite(timestamps).all():
+        raise DsmsError(f"{path!r} has lines without a timestamp")
+    if len(timestamps) < 2 or timestamps[0] == timestamps[-1]:
+        count = "too few" if len(timestamps) else "no"
+        raise DsmsError(f"{path!r} has {count} packets: expected two different timestamps or more")
+    timestamps.flags.writeable = False  # callers share the cached array
+    return timestamps
 
 
-def digest(path: str) -> str:
-    """By which a trace is known again: another file under the same name is another trace."""
+def digest_file(path: str) -> str:
+    """A digest of the file's content: another file under the same name counts as another trace."""
     try:
         with Path(path).open("rb") as opened:
             return hashlib.file_digest(opened, "sha256").hexdigest()[:16]

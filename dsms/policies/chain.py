@@ -1,4 +1,4 @@
-"""Chain: the operators on the steepest part of their path's progress chart first.
+"""Chain: runs the operators on the steepest part of their path's progress chart first.
 
 Babcock et al.: "Chain: Operator Scheduling for Memory Minimization in Data Stream Systems", section 3; several streams:
 section 4.3. A path is cut where the lower envelope of its chart turns; a join belongs to a chain of each stream that
@@ -12,18 +12,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dsms.plan import Plan
-from dsms.policies.by_chart import ByChart, path_segments, require_few_ways
-from dsms.policies.workload import OperatorLevel
-from dsms.segment import Segment
-from dsms.statistics import Statistics
+from dsms.engine.policy import PolicyTraits
+from dsms.engine.statistics import Statistics
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment
+from dsms.policies.chart_policy import ChartPolicy, path_segments, require_few_paths
+from dsms.policies.workload_rule import OperatorPolicy
 
 
 @dataclass
-class Chain(ByChart, OperatorLevel):
+class Chain(ChartPolicy, OperatorPolicy):
     name: ClassVar[str] = "chain"
-    stepwise: ClassVar[bool] = True
+    traits = PolicyTraits(stepwise=True)
 
     def cut(self, plan: Plan, statistics: Statistics) -> list[Segment]:
-        require_few_ways(self.name, plan)
+        require_few_paths(self.name, plan)
         return path_segments(plan.paths(), plan, statistics)

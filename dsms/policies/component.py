@@ -1,4 +1,4 @@
-"""Component-based: the component with the highest output rate first, each tuple through all of it.
+"""Component-based: runs the connected operators with the highest output rate first, each tuple through all of them.
 
 Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", sections 2 and 3: rate R = sigma/tau; a component acts as one
 operator with its average time and selectivity.
@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dsms.plan import Plan
-from dsms.policies.base import Policy
-from dsms.segment import Segment
+from dsms.engine.policy import Policy
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Component(Policy):
     dynamic: ClassVar[bool] = False
 
     def segments(self, plan: Plan) -> list[Segment]:
-        # Where every reader has a copy of its own, a stream does not hold its readers together.
+        # If each reader has its own copy, a common stream does not connect them.
         shared = plan.settings.buffers == "shared"
         return [Segment(tuple(members)) for members in plan.components(streams=shared)]
 

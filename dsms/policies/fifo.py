@@ -1,18 +1,18 @@
-"""FIFO: the oldest tuple first, to completion through its whole path before the next."""
+"""FIFO: runs the oldest tuple first, through its whole path before the next one."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dsms.policies.workload import OperatorLevel
-from dsms.segment import Segment
+from dsms.plan.segment import Segment
+from dsms.policies.workload_rule import OperatorPolicy
 
 
 @dataclass
-class Fifo(OperatorLevel):
+class Fifo(OperatorPolicy):
     name: ClassVar[str] = "fifo"
     dynamic: ClassVar[bool] = False
 
     def priority(self, segment: Segment) -> float:
-        return 0.0  # all alike: the tie goes to the oldest tuple, which is what FIFO means
+        return 0.0  # all equal: the tie goes to the oldest tuple

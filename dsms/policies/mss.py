@@ -1,4 +1,4 @@
-"""MSS: the queue of tuples whose best stretch yields most, by exact knowledge of every waiting tuple. A yardstick.
+"""MSS: an oracle that runs the queue whose next tuples yield most per unit of time.
 
 Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", section 5: from the first tuple of each queue draw lines to
 the end of every later one; the steepest is the first segment. For latency a line climbs by results, and nothing that
@@ -9,21 +9,19 @@ any plan) it climbs by bytes freed, operator by operator.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from dsms.foresight import TupleCharts, require_foresight
-from dsms.plan import Plan
-from dsms.policies.base import Policy
-from dsms.segment import Segment
-
-if TYPE_CHECKING:
-    from dsms.engine import Engine
+from dsms.engine.engine import Engine
+from dsms.engine.oracle import TupleCharts, require_oracle
+from dsms.engine.policy import Policy, PolicyTraits, StatefulPolicy
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment
 
 
 @dataclass
-class Mss(Policy):
+class Mss(StatefulPolicy):
     name: ClassVar[str] = "mss"
-    clairvoyant: ClassVar[bool] = True
+    traits = PolicyTraits(clairvoyant=True)
 
     def __post_init__(self) -> None:
         self._charts = TupleCharts(lambda seen: seen.outputs)
@@ -35,7 +33,7 @@ class Mss(Policy):
         return self._charts.slope(segment)
 
     def begin(self, engine: Engine) -> Policy:
-        require_foresight(self.name, engine)
+        require_oracle(self.name, engine)
         self.__post_init__()
         return self
 

@@ -1,4 +1,4 @@
-"""MTIQ: the operator with the most tuples in its input queues.
+"""MTIQ: runs the operator with the most tuples in its input queues.
 
 Sutherland, Raindrop thesis, section 4.
 """
@@ -8,13 +8,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from dsms.policies.workload import OperatorLevel
-from dsms.segment import Segment
+from dsms.plan.segment import Segment
+from dsms.policies.workload_rule import OperatorPolicy
 
 
 @dataclass
-class MostTuplesInQueue(OperatorLevel):
+class MostTuplesInQueue(OperatorPolicy):
     name: ClassVar[str] = "mtiq"
 
     def priority(self, segment: Segment) -> float:
-        return round(segment.pending, 9)  # ten tenths of a tuple are as much as a whole one
+        return round(segment.pending, 9)  # ten tenths of a tuple equal a whole one

@@ -1,4 +1,4 @@
-"""Policies by name: `NAME[:key=value[,key=value…]]` as people type it."""
+"""Finds policies by name and makes them from texts like `rr:tuples=30`: `NAME[:key=value[,key=value…]]`."""
 
 from __future__ import annotations
 
@@ -7,52 +7,51 @@ import logging
 import typing
 from importlib.metadata import EntryPoint, entry_points
 
+from dsms.engine.policy import Policy
 from dsms.errors import PolicyError, existing
-from dsms.policies import POLICIES
-from dsms.policies.base import Policy
 
-GROUP = "dsms.policies"
+BUILT_IN: dict[str, type[Policy]] = {}  # by name; `dsms.policies` fills it
+ENTRY_POINT_GROUP = "dsms.policies"
 log = logging.getLogger("dsms")
 
 
 def policies() -> dict[str, type[Policy]]:
-    """All that can be used, ours and those that other packages bring by entry point."""
-    found = {}
+    """Return all policy classes by name: the built-in ones and those of installed packages."""
+    classes = {}
     for name in policy_names():
         try:
-            found[name] = _class(name)
-        except PolicyError as error:  # one broken package must not hide the others
+            classes[name] = _load_class(name)
+        except PolicyError as error:  # a package that fails to load must not hide the others
             log.warning("%s", error)
-    return found
+    return classes
 
 
 def policy_names() -> list[str]:
-    """All that can be named; other packages' code is not run to find out."""
-    return list(dict.fromkeys([*(policy.name for policy in POLICIES), *_others()]))
+    """Return all policy names, without loading other packages' code."""
+    return list(dict.fromkeys([*BUILT_IN, *_installed_entry_points()]))
 
 
 def policy_named(text: str) -> Policy:
-    """The policy that such a text stands for."""
+    """Return the policy that a text like `rr:tuples=30` names."""
     name, colon, rest = text.partition(":")
-    policy = _class(name)
+    policy = _load_class(name)
     if colon and not rest.strip(","):
-        raise PolicyError(f"policy {text!r}: parameters are wanted after the colon, as in 'rr:tuples=30'")
+        raise PolicyError(f"policy {text!r}: expected parameters after the colon, as in 'rr:tuples=30'")
     try:
-        return policy(**_parameters(policy, name, rest))
+        return policy(**_parse_parameters(policy, name, rest))
     except TypeError as error:
         raise PolicyError(f"policy {name!r} cannot be made from {rest!r}: {error}") from None
 
 
-def _others() -> dict[str, EntryPoint]:
-    """Looks through all that is installed, which takes milliseconds: only when the name is none of ours."""
-    return {point.name: point for point in entry_points(group=GROUP)}
+def _installed_entry_points() -> dict[str, EntryPoint]:
+    """Return the entry points of installed packages; the search takes milliseconds."""
+    return {point.name: point for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
-def _class(name: str) -> type[Policy]:
-    ours = {policy.name: policy for policy in POLICIES}
-    if name in ours:
-        return ours[name]
-    point = _others().get(name)
+def _load_class(name: str) -> type[Policy]:
+    if name in BUILT_IN:
+        return BUILT_IN[name]
+    point = _installed_entry_points().get(name)
     if point is None:
         raise PolicyError(f"no policy {name!r}{existing(name, policy_names())}")
     try:
@@ -63,28 +62,28 @@ def _class(name: str) -> type[Policy]:
 
 
 def parameters(policy: type[Policy]) -> dict[str, typing.Any]:
-    """The names of a policy's parameters and their types."""
+    """Return a policy's parameters and their types."""
     if not dataclasses.is_dataclass(policy):
         return {}
     types = typing.get_type_hints(policy)
     return {field.name: types[field.name] for field in dataclasses.fields(policy) if field.init}
 
 
-def _parameters(policy: type[Policy], name: str, text: str) -> dict[str, object]:
-    wanted = parameters(policy)
-    given: dict[str, object] = {}
+def _parse_parameters(policy: type[Policy], name: str, text: str) -> dict[str, object]:
+    types = parameters(policy)
+    values: dict[str, object] = {}
     for pair in filter(None, text.split(",")):
         key, equals, value = pair.partition("=")
-        if key not in wanted:
-            raise PolicyError(f"policy {name!r} has no parameter {key!r}{existing(key, wanted)}")
-        if not equals or key in given:
-            raise PolicyError(f"policy {name!r}: {pair!r}: each parameter is given once, as {key}=VALUE")
-        given[key] = _value(f"policy {name!r}: {key}", value, wanted[key])
-    return given
+        if key not in types:
+            raise PolicyError(f"policy {name!r} has no parameter {key!r}{existing(key, types)}")
+        if not equals or key in values:
+            raise PolicyError(f"policy {name!r}: {pair!r}: give each parameter once, as {key}=VALUE")
+        values[key] = _parse_value(f"policy {name!r}: {key}", value, types[key])
+    return values
 
 
-def _value(what: str, text: str, wanted: object) -> object:
-    kinds = [kind for kind in typing.get_args(wanted) or (wanted,) if kind is not type(None)]
+def _parse_value(what: str, text: str, annotation: object) -> object:
+    kinds = [kind for kind in typing.get_args(annotation) or (annotation,) if kind is not type(None)]
     for kind in kinds:
         try:
             if kind is bool:
@@ -94,4 +93,4 @@ def _value(what: str, text: str, wanted: object) -> object:
         except (ValueError, KeyError):
             continue
     names = {int: "a whole number", float: "a number", bool: "true or false"}
-    raise PolicyError(f"{what} is {text!r}: {' or '.join(names.get(k, str(k)) for k in kinds)} is wanted")
+    raise PolicyError(f"{what} is {text!r}: expected {' or '.join(names.get(k, str(k)) for k in kinds)}")

@@ -1,33 +1,34 @@
-"""Round robin over operators or over queries: each in turn, the empty ones passed over."""
+"""Round robin over operators (`rr`) or queries (`rr-query`): each in turn; segments without work are skipped."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
+from dsms.engine.policy import PolicyTraits, StatefulPolicy
 from dsms.errors import PolicyError
-from dsms.plan import Plan
-from dsms.policies.base import Policy
-from dsms.policies.workload import OperatorLevel
-from dsms.segment import Segment, Share
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment, Share
+from dsms.policies.workload_rule import OperatorPolicy
 
 
 @dataclass
-class Cyclic(Policy):
-    """Segments on a ring; the place at which one is next visited does not change until it is."""
+class RingPolicy(StatefulPolicy):
+    """Visits the segments in a fixed cycle."""
 
-    entered: ClassVar[bool] = False
+    traits = PolicyTraits(has_entry_cost=False)
 
-    tuples: int | None = None  # a visit lasts so many tuples, or
-    time: float | None = None  # so much time, or what the plan says
+    tuples: int | None = None  # the most tuples of a visit
+    time: float | None = None  # the longest time of a visit; neither given: the plan's `slice`
     _size: int = field(default=1, init=False, repr=False)
-    _at: int = field(default=-1, init=False, repr=False)  # places passed so far, round after round
+    _at: int = field(default=-1, init=False, repr=False)  # positions passed so far, over all rounds
 
     def __post_init__(self) -> None:
         for key, value in (("tuples", self.tuples), ("time", self.time)):
             if value is not None and not 0 < value < math.inf:
-                raise PolicyError(f"{self.name}: {key} is {value}: a positive number is wanted")
+                raise PolicyError(f"{self.name}: {key} is {value}: expected a positive number")
+        self.traits = replace(self.traits, limits_turns=self._limits_visits)
 
     def ring(self, segments: list[Segment]) -> list[Segment]:
         self._size, self._at = len(segments), -1
@@ -36,50 +37,49 @@ class Cyclic(Policy):
     def priority(self, segment: Segment) -> float:
         return -self._next(segment)
 
-    def learnt(self) -> int:
+    def snapshot(self) -> int:
         return self._at
 
-    def recall(self, learnt: Any) -> None:
-        self._at = learnt
+    def restore(self, state: Any) -> None:
+        self._at = state
 
-    def served(self, segment: Segment) -> None:
+    def on_served(self, segment: Segment) -> None:
         self._at = self._next(segment)
 
-    def shares(self) -> bool:
+    @property
+    def _limits_visits(self) -> bool:
         return self.tuples is not None or self.time is not None
 
     def share(self, segment: Segment) -> Share | None:
-        return Share(self.tuples or math.inf, self.time or math.inf)
+        return Share(self.tuples or math.inf, self.time or math.inf) if self._limits_visits else None
 
     def _next(self, segment: Segment) -> int:
         return self._at + 1 + (segment.index - self._at - 1) % self._size
 
 
 @dataclass
-class RoundRobin(Cyclic, OperatorLevel):
-    """Babcock et al. and Raindrop: a cyclic list of operators; Bai and Zaniolo give each visit a number of tuples."""
+class RoundRobin(RingPolicy, OperatorPolicy):
+    """Babcock et al. and Raindrop: operators in a cycle; in Bai and Zaniolo a visit lasts a number of tuples."""
 
     name: ClassVar[str] = "rr"
 
     def __post_init__(self) -> None:
-        Cyclic.__post_init__(self)
-        OperatorLevel.__post_init__(self)
-        if Cyclic.shares(self) and OperatorLevel.shares(self):
-            raise PolicyError("rr: a visit lasts either tuples/time or what ratio/threshold say: give one of the two")
+        RingPolicy.__post_init__(self)
+        OperatorPolicy.__post_init__(self)
+        if self._limits_visits and self._limits_runs:
+            raise PolicyError("rr: tuples/time and ratio/threshold both limit a visit: give one of the two")
+        self.traits = replace(self.traits, limits_turns=self._limits_visits or self._limits_runs)
 
     def segments(self, plan: Plan) -> list[Segment]:
         return self.ring(plan.by_operator())
 
-    def shares(self) -> bool:
-        return Cyclic.shares(self) or OperatorLevel.shares(self)
-
     def share(self, segment: Segment) -> Share | None:
-        return Cyclic.share(self, segment) if Cyclic.shares(self) else OperatorLevel.share(self, segment)
+        return RingPolicy.share(self, segment) if self._limits_visits else OperatorPolicy.share(self, segment)
 
 
 @dataclass
-class RoundRobinByQuery(Cyclic):
-    """Aurora's, as Sharaf et al. compare with: round robin over queries, a tuple runs through the whole query."""
+class RoundRobinByQuery(RingPolicy):
+    """Aurora's, as in Sharaf et al.: queries in a cycle; a tuple runs through the whole query."""
 
     name: ClassVar[str] = "rr-query"
 

@@ -1,4 +1,4 @@
-"""Per-tuple greedy: the first tuple in any queue that is done soonest, by exact knowledge of its cost. A yardstick.
+"""Per-tuple greedy: an oracle that runs the queue whose first tuple takes the least time.
 
 Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", section 5: always the head of least cost; for memory, the head
 that frees most per unit of time. Not optimal: a dear tuple hides the cheap ones behind it.
@@ -7,36 +7,34 @@ that frees most per unit of time. Not optimal: a dear tuple hides the cheap ones
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from dsms.engine.engine import Engine
+from dsms.engine.oracle import forecast_head, require_oracle
+from dsms.engine.policy import Policy, PolicyTraits, StatefulPolicy
 from dsms.errors import PolicyError
-from dsms.foresight import head, require_foresight
-from dsms.plan import Plan
-from dsms.policies.base import Policy
-from dsms.segment import Segment
-
-if TYPE_CHECKING:
-    from dsms.engine import Engine
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment
 
 
 @dataclass
-class TupleGreedy(Policy):
+class TupleGreedy(StatefulPolicy):
     name: ClassVar[str] = "tuple-greedy"
-    clairvoyant: ClassVar[bool] = True
+    traits = PolicyTraits(clairvoyant=True)
 
     goal: str = "latency"  # or "memory"
 
     def __post_init__(self) -> None:
         if self.goal not in ("latency", "memory"):
-            raise PolicyError(f"tuple-greedy: goal is {self.goal!r}: 'latency' or 'memory' is wanted")
+            raise PolicyError(f"tuple-greedy: goal is {self.goal!r}: expected 'latency' or 'memory'")
 
     def segments(self, plan: Plan) -> list[Segment]:
         return plan.by_tree() if self.goal == "latency" else plan.by_operator()
 
     def priority(self, segment: Segment) -> float:
-        seen = head(segment)
+        seen = forecast_head(segment)
         return -seen.cost if self.goal == "latency" else seen.freed / seen.cost
 
     def begin(self, engine: Engine) -> Policy:
-        require_foresight(self.name, engine)
+        require_oracle(self.name, engine)
         return self

@@ -1,6 +1,6 @@
-"""Runs written down and read back: turns, arrivals, outputs, memory and phases as Parquet; and what-if on them."""
+"""Records runs to Parquet: turns, arrivals, outputs, memory, phases; reads and replays them under other policies."""
 
-from dsms.recording.recorder import Recorder
-from dsms.recording.recording import Recording, read
+from dsms.recording.recorder import RunRecorder
+from dsms.recording.recording import Recording, read_recordings
 
-__all__ = ["Recorder", "Recording", "read"]
+__all__ = ["Recording", "RunRecorder", "read_recordings"]

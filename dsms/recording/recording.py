@@ -1,4 +1,4 @@
-"""A recorded run read back: what it is about, and its tables, a part at a time."""
+"""Reads a recorded run: its description, and its tables part by part."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsms.errors import DsmsError, existing
-from dsms.files.parts import Texts, read_parts
-from dsms.recording.about import VERSION
-from dsms.recording.parts import ABOUT
-from dsms.recording.stretch import TABLES
+from dsms.io.table_parts import DictionaryColumn, read_parts
+from dsms.recording.manifest import FORMAT_VERSION
+from dsms.recording.part_writer import METADATA_FILE
+from dsms.recording.table_buffer import TABLE_COLUMNS
 
-DEEPEST = 2  # folders below the one that is given
+MAX_FOLDER_DEPTH = 2  # below the given folder
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One run; columns are arrays, those of names `Texts`."""
+    """One recorded run; columns are arrays, columns of names are `DictionaryColumn`s."""
 
     folder: Path
     about: dict[str, Any]
@@ -33,7 +33,7 @@ class Recording:
 
     @property
     def complete(self) -> bool:
-        """Whether it was closed in good order; else the run has died, or still goes on."""
+        """Whether the run ended normally; else it crashed, or is still running."""
         return bool(self.about["complete"])
 
     @property
@@ -42,13 +42,13 @@ class Recording:
         return float(self.about.get("since") or 0.0)
 
     def table(self, name: str, *columns: str) -> Iterator[dict[str, Any]]:
-        """These columns of a table, or all of them, a part at a time, in order."""
-        if name not in TABLES:
-            raise DsmsError(f"no table {name!r} in a recording{existing(name, TABLES)}")
-        return read_parts(self.folder / name, columns or TABLES[name])
+        """Read these columns of a table, or all of them, part by part in order."""
+        if name not in TABLE_COLUMNS:
+            raise DsmsError(f"no table {name!r} in a recording{existing(name, TABLE_COLUMNS)}")
+        return read_parts(self.folder / name, columns or TABLE_COLUMNS[name])
 
     def together(self, *tables: str) -> Iterator[dict[str, dict[str, Any]]]:
-        """Several tables in step: the rows of each up to one instant, then on to the next, until all have ended."""
+        """Read several tables in step: the rows of each up to one instant, then up to the next, to their end."""
         left: dict[str, dict[str, Any] | None] = dict.fromkeys(tables)
         rest = {name: self.table(name) for name in tables}
         while True:
@@ -58,18 +58,18 @@ class Recording:
             there = {name: part for name, part in left.items() if part is not None}
             if not there:
                 return
-            # Up to where the shortest reaches, there may be more of others than is read: these wait.
-            upto = min(float(part["at"][-1]) for part in there.values())
+            # All rows up to the end of the shortest part are known; later rows wait.
+            limit = min(float(part["at"][-1]) for part in there.values())
             now: dict[str, dict[str, Any]] = {}
             for name, part in there.items():
-                end = int(np.searchsorted(part["at"], upto, side="right"))
+                end = int(np.searchsorted(part["at"], limit, side="right"))
                 if end:
-                    now[name] = picked(part, slice(0, end))
-                left[name] = picked(part, slice(end, None)) if end < len(part["at"]) else None
+                    now[name] = pick_rows(part, slice(0, end))
+                left[name] = pick_rows(part, slice(end, None)) if end < len(part["at"]) else None
             yield now
 
     def phases(self) -> list[tuple[float, str, str]]:
-        """From when who was in charge, and why."""
+        """The phases: start, policy, and reason of the change."""
         found = []
         for part in self.table("phases"):
             columns = (part["at"].tolist(), part["policy"].each().tolist(), part["reason"].each().tolist())
@@ -77,27 +77,35 @@ class Recording:
         return found
 
 
-def picked(columns: dict[str, Any], rows: slice | NDArray[Any]) -> dict[str, Any]:
-    """Some rows of a table."""
-    return {n: c._replace(codes=c.codes[rows]) if isinstance(c, Texts) else c[rows] for n, c in columns.items()}
+def pick_rows(columns: dict[str, Any], rows: slice | NDArray[Any]) -> dict[str, Any]:
+    """Select rows of a table."""
+    return {
+        n: c._replace(codes=c.codes[rows]) if isinstance(c, DictionaryColumn) else c[rows] for n, c in columns.items()
+    }
 
 
-def read(folder: str | Path) -> list[Recording]:
-    """The recorded runs in a folder: itself, or those one or two folders below it."""
+def read_recordings(folder: str | Path) -> list[Recording]:
+    """Find recorded runs: the folder itself, or folders one or two levels below it."""
     folder = Path(folder)
-    found = [path for depth in range(DEEPEST + 1) for path in sorted(folder.glob("*/" * depth + ABOUT))]
+    found = [
+        path for depth in range(MAX_FOLDER_DEPTH + 1) for path in sorted(folder.glob("*/" * depth + METADATA_FILE))
+    ]
     if not found:
-        said = "there is no such folder" if not folder.is_dir() else f"no {ABOUT} in it, nor up to two folders below"
-        raise DsmsError(f"no recording in {str(folder)!r}: {said}; `--record DIR` of sim, run and up makes one")
-    return [_read(path) for path in found]
+        reason = (
+            "there is no such folder"
+            if not folder.is_dir()
+            else f"no {METADATA_FILE} in it, nor up to two folders below"
+        )
+        raise DsmsError(f"no recording in {str(folder)!r}: {reason}; make one with `--record DIR` of sim, run or up")
+    return [_read_recording(path) for path in found]
 
 
-def _read(path: Path) -> Recording:
+def _read_recording(path: Path) -> Recording:
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DsmsError(f"{path} cannot be read: {error}") from None
     version = about.get("version") if isinstance(about, dict) else None
-    if version != VERSION:
-        raise DsmsError(f"{path}: a recording of version {version!r}; {VERSION} is what can be read")
+    if version != FORMAT_VERSION:
+        raise DsmsError(f"{path}: recording of version {version!r}; this dsms reads version {FORMAT_VERSION}")
     return Recording(path.parent, about)

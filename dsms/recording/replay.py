@@ -1,4 +1,4 @@
-"""A recorded run over again in virtual time: rows come as they came, turns take what they took, another decides."""
+"""Replays a recorded run in virtual time under another policy: same arrivals, measured costs."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from functools import partial
 from typing import Any
 
 from dsms.clock import Clock, VirtualClock
-from dsms.engine import Engine
-from dsms.ledger import Ledger
-from dsms.observers import Observer
-from dsms.plan import Plan
-from dsms.policies.base import Policy
-from dsms.recording.lots import Lot, LotRunner
-from dsms.recording.measured import Measured
+from dsms.engine.engine import Engine
+from dsms.engine.ledger import Ledger
+from dsms.engine.observers import Observer
+from dsms.engine.policy import Policy
+from dsms.engine.statistics import STATISTICS_KINDS
+from dsms.plan.graph import Plan
+from dsms.recording.abstract_plan import build_replica_plan
+from dsms.recording.lot_runner import GroupRunner, TupleGroup
+from dsms.recording.measured_costs import RecordedWork
 from dsms.recording.recording import Recording
-from dsms.recording.replica import replica
-from dsms.statistics import KINDS
 
 
-class LadenClock(VirtualClock):
-    """Virtual time in which some passes between a turn and the next, and work takes more or less than its cost."""
+class ReplayClock(VirtualClock):
+    """Virtual time with the recorded overhead between turns; work takes its cost times a measured factor."""
 
     exact = False
 
-    def __init__(self, recording: Recording, measured: Measured) -> None:
+    def __init__(self, recording: Recording, measured: RecordedWork) -> None:
         super().__init__()
         about = recording.about
         self.slice, self.budget = about["slice"], about["budget"]
@@ -35,7 +35,7 @@ class LadenClock(VirtualClock):
         self._now = self._ready = recording.since
 
     def begin(self) -> None:
-        """A turn begins: what is left of the time after the one before is spent with its first step."""
+        """Begin a turn: its first step also spends the rest of the overhead of the turn before."""
         self._owed = max(0.0, self._ready - self._now)
 
     def spend(self, cost: float) -> float:
@@ -45,49 +45,49 @@ class LadenClock(VirtualClock):
         return now
 
     def meter(self) -> float | None:
-        return 0.0 if self._measured else None  # whether turns were cut by declared costs
+        return 0.0 if self._measured else None  # None: turns were cut by declared costs
 
 
-class _Turns(Observer):
-    """Tells the clock of every turn."""
+class _TurnObserver(Observer):
+    """Reports every turn to the clock."""
 
     trusted = True
 
-    def __init__(self, clock: LadenClock) -> None:
+    def __init__(self, clock: ReplayClock) -> None:
         self._clock = clock
 
     def begin(self, now: float) -> None:
         self._clock.begin()
 
 
-class Replay(Engine):
-    """An engine whose policies know of stations and streams at first what was known then, not what was measured."""
+class ReplayEngine(Engine):
+    """An engine whose policies start from the statistics known at the time, not from the measured ones."""
 
     def __init__(self, plan: Plan, policy: Policy, recording: Recording, **engine: Any) -> None:
         self._recording = recording
         super().__init__(plan, policy, **engine)
 
     def start(self, policy: Policy) -> None:
-        declared = replica(self._recording, Measured(), math.inf, listed=False)
+        declared = build_replica_plan(self._recording, RecordedWork(), math.inf, listed=False)
         rates = [one["rate"] or 1.0 for one in self._recording.about["streams"]]
         self.unwatch(self.statistics)
-        self.statistics = KINDS[declared.settings.statistics](declared, rates)
+        self.statistics = STATISTICS_KINDS[declared.settings.statistics](declared, rates)
         self.watch(self.statistics)
         super().start(policy)
 
 
-class LotReplay(Replay):
-    """One into which lots come at the instants at which they were admitted."""
+class GroupReplayEngine(ReplayEngine):
+    """A replay engine that admits groups of tuples at their recorded instants."""
 
-    runner: LotRunner
+    runner: GroupRunner
 
     def __init__(self, plan: Plan, policy: Policy, recording: Recording, until: float, **engine: Any) -> None:
         places = {stream.name: place for place, stream in enumerate(plan.streams)}
-        self._lots = _lots(recording, places, until)
+        self._lots = _read_groups(recording, places, until)
         self._lot: tuple[int, float, int, float] | None = None
         super().__init__(plan, policy, recording, **engine)
 
-    def _look_ahead(self) -> None:
+    def _load_next_chunk(self) -> None:
         self._lot = next(self._lots, None)
         self._next_arrival = math.inf if self._lot is None else self._lot[1]
         self._next_event = min(self._next_arrival, self._cut)
@@ -98,15 +98,15 @@ class LotReplay(Replay):
                 return
             place, instant, rows, lag = self._lot
             self.elapse(instant)
-            self._hold(place, rows, self.runner.bring(place, Lot(self.admitted, instant - lag, instant, rows)))
+            self._hold(place, rows, self.runner.bring(place, TupleGroup(self.admitted, instant - lag, instant, rows)))
             self.admitted += rows
             for tell in self._on_arrive:
                 tell(instant, place, rows)
-            self._look_ahead()
+            self._load_next_chunk()
 
 
-def _lots(recording: Recording, places: dict[str, int], until: float) -> Iterator[tuple[int, float, int, float]]:
-    """Stream, instant, rows and lag of all that came up to an instant."""
+def _read_groups(recording: Recording, places: dict[str, int], until: float) -> Iterator[tuple[int, float, int, float]]:
+    """Stream, instant, rows and lag of all arrivals up to an instant."""
     for part in recording.table("arrivals"):
         codes, names = part["stream"]
         columns = (part["at"].tolist(), part["rows"].tolist(), part["lag"].tolist())
@@ -116,29 +116,34 @@ def _lots(recording: Recording, places: dict[str, int], until: float) -> Iterato
             yield places[names[code]], at, rows, lag
 
 
-def engine_for(
-    recording: Recording, measured: Measured, policy: Policy, observers: Sequence[Observer], until: float, cut: float
+def create_replay_engine(
+    recording: Recording,
+    measured: RecordedWork,
+    policy: Policy,
+    observers: Sequence[Observer],
+    until: float,
+    cut: float,
 ) -> Engine:
-    """An engine that is about to go through the recorded arrivals up to an instant; a cut ends it, done or not."""
-    listed = recording.about["clock"] == "virtual"  # every tuple has its own instant there, and its own fate
-    plan = replica(recording, measured, until, listed)
+    """Make an engine for the recorded arrivals up to an instant; it stops at `cut`, even with work left."""
+    listed = recording.about["clock"] == "virtual"  # every tuple has its own instant and its own outcome
+    plan = build_replica_plan(recording, measured, until, listed)
     if listed:
-        return Replay(plan, policy, recording, observers=observers, cut=cut)
-    clock = LadenClock(recording, measured)
+        return ReplayEngine(plan, policy, recording, observers=observers, cut=cut)
+    clock = ReplayClock(recording, measured)
     live = recording.about["runtime"] == "live"
-    return LotReplay(
+    return GroupReplayEngine(
         plan,
         policy,
         recording,
         until,
         clock=clock,
-        runner=partial(_runner, live),
-        observers=[_Turns(clock), *observers],
+        runner=partial(_create_runner, live),
+        observers=[_TurnObserver(clock), *observers],
         cut=cut,
     )
 
 
-def _runner(apart: bool, plan: Plan, ledger: Ledger, clock: Clock) -> LotRunner:
-    runner = LotRunner(plan, ledger, clock)
+def _create_runner(apart: bool, plan: Plan, ledger: Ledger, clock: Clock) -> GroupRunner:
+    runner = GroupRunner(plan, ledger, clock)
     runner.apart = apart
     return runner

@@ -1,1 +1,1 @@
-"""The commands that need Spark."""
+"""The commands that use Spark: `dsms load`, `dsms trace` and `dsms report`."""

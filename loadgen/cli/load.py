@@ -1,7 +1,7 @@
-"""Push a plan's load into a live system, from Spark: rows are due as the plan's arrivals say, and go when they are.
+"""Generate a plan's load with Spark, and push each row into a live system when the plan's arrivals say it is due.
 
-It is an open loop: a system that cannot keep up is not waited for, and latencies count from when a row was due, so none
-of its delay is hidden. A load that was stopped goes on from its --checkpoint; what is overdue by then goes at once.
+The loop is open: the load does not wait for a system that cannot keep up, and latencies count from when a row was due.
+A load that was stopped resumes from its --checkpoint; overdue rows are then sent at once.
 """
 
 from __future__ import annotations
@@ -18,58 +18,76 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from dsms.cli.arguments import number, positive, several, whole
-from dsms.cli.stopping import stoppable, undisturbed
-from dsms.cli.tables import percent, seconds
-from dsms.cli.telling import progress
-from dsms.client import Client, connect
-from dsms.clock import epoch
+from dsms.cli.arguments import parse_nonnegative, parse_nonnegative_int, parse_positive, parse_positive_int
+from dsms.cli.progress import show_progress
+from dsms.cli.signals import handle_signals, ignore_signals
+from dsms.cli.tables import format_percent, format_seconds
+from dsms.clock import wall_time_s
 from dsms.errors import DsmsError, FailedError, existing
-from loadgen.cli.starting import master, spark
-from loadgen.load import Recipe, load_of
-from loadgen.pace import GRAIN, Delivery
+from dsms.net.client import Client, connect
+from loadgen.cli.spark_session import add_master_option, start_spark
+from loadgen.push.pacing import GRAIN_S, SendStats
+from loadgen.spec.load import LoadSpec, make_load
 
 if TYPE_CHECKING:
-    from loadgen.drive import Drive
+    from loadgen.spark.driver import Driver
 
-GLANCE = 0.25  # seconds between two looks at how far it is
-LINE = 5.0  # and between two lines about it, where nobody watches
-SPARE, TRIES = 2, 4  # tasks besides those that push; how often one is tried
-ENDING = 30.0  # seconds for the ends of streams to be acknowledged
+PROGRESS_INTERVAL_S = 0.25  # between two updates of the progress bar
+LOG_LINE_INTERVAL_S = 5.0  # between two log lines, without a terminal
+SPARE_TASKS, TASK_ATTEMPTS = 2, 4  # task slots besides the pushing ones; attempts per task
+END_TIMEOUT_S = 30.0  # for the ends of streams to be acknowledged
 
-Show = Callable[[int, Delivery], None]  # rows that were due so far, and what was delivered
+Show = Callable[[int, SendStats], None]  # called with the number of rows due so far, and the counts of delivered rows
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("plan", metavar="PLAN", help="a plan file (TOML) whose streams have `arrivals` and a `schema`")
-    much = parser.add_mutually_exclusive_group()
-    much.add_argument("--rate", type=positive, metavar="R", help="rows a second, of all streams together, in the mean")
-    much.add_argument("--utilisation", type=positive, metavar="U", help="so much of the CPU budget, by declared costs")
-    parser.add_argument("--duration", type=positive, metavar="D", help="seconds; without it, until the arrivals end")
-    parser.add_argument("--speedup", type=positive, metavar="X", default=1.0, help="seconds of the load in one second")
-    parser.add_argument(
-        "--since", type=number, metavar="T", default=0.0, help="what timestamps in the rows count from (default: 0)"
+    size = parser.add_mutually_exclusive_group()
+    size.add_argument("--rate", type=parse_positive, metavar="R", help="mean rows per second of all streams together")
+    size.add_argument(
+        "--utilisation", type=parse_positive, metavar="U", help="share of the CPU budget to use, by declared costs"
     )
-    parser.add_argument("--stream", metavar="NAME", action="append", default=[], help="only this one; may be repeated")
-    parser.add_argument("--seed", type=whole, metavar="N", help="where chance starts (default: the plan's)")
     parser.add_argument(
-        "--address", metavar="HOST:PORT", help="of the gateway (default: $DSMS_ADDRESS, or 127.0.0.1:7411)"
+        "--duration", type=parse_positive, metavar="D", help="seconds to push (default: until the arrivals end)"
+    )
+    parser.add_argument(
+        "--speedup",
+        type=parse_positive,
+        metavar="X",
+        default=1.0,
+        help="push X seconds of the load per second (default: 1)",
+    )
+    parser.add_argument(
+        "--since",
+        type=parse_nonnegative,
+        metavar="T",
+        default=0.0,
+        help="the instant from which timestamps in the rows count (default: 0)",
+    )
+    parser.add_argument(
+        "--stream", metavar="NAME", action="append", default=[], help="push only this stream; may be repeated"
+    )
+    parser.add_argument("--seed", type=parse_nonnegative_int, metavar="N", help="random seed (default: the plan's)")
+    parser.add_argument(
+        "--address", metavar="HOST:PORT", help="the gateway (default: $DSMS_ADDRESS, or 127.0.0.1:7411)"
     )
     parser.add_argument(
         "--grain",
-        type=positive,
+        type=parse_positive,
         metavar="S",
-        default=GRAIN,
-        help=f"rows due within S seconds go together (default: {GRAIN:g})",
+        default=GRAIN_S,
+        help=f"send rows that are due within S seconds together (default: {GRAIN_S:g})",
     )
-    parser.add_argument("--partitions", type=several, metavar="N", default=1, help="tasks that a window is made by")
-    parser.add_argument("--checkpoint", metavar="DIR", type=Path, help="where it is written down how far the load is")
-    parser.add_argument("--end", action="store_true", help="say at the end that nothing more comes by these streams")
-    master(parser)
+    parser.add_argument(
+        "--partitions", type=parse_positive_int, metavar="N", default=1, help="Spark tasks per window (default: 1)"
+    )
+    parser.add_argument("--checkpoint", metavar="DIR", type=Path, help="store the load's progress here, to resume it")
+    parser.add_argument("--end", action="store_true", help="end the streams after the last row")
+    add_master_option(parser)
 
 
 def run(given: argparse.Namespace) -> int:
-    recipe = Recipe.of(
+    spec = LoadSpec.of(
         given.plan,
         streams=tuple(given.stream),
         rate=given.rate,
@@ -79,107 +97,107 @@ def run(given: argparse.Namespace) -> int:
         since=given.since,
         seed=given.seed,
     )
-    load = load_of(recipe)  # what is wrong with it needs no Spark to be found
+    load = make_load(spec)  # refuses a wrong spec before Spark starts
     if given.checkpoint is not None and given.checkpoint.exists() and not given.checkpoint.is_dir():
-        raise DsmsError(f"--checkpoint {given.checkpoint}: it is a file; a folder, there or not, is wanted")
-    with stoppable(), connect(given.address) as client:
-        _refuse_unlike(client, recipe)
-        delivery = _driven(given, recipe)
-        if given.end and delivery is not None:
+        raise DsmsError(f"--checkpoint {given.checkpoint}: is a file; expected a folder, existing or new")
+    with handle_signals(), connect(given.address) as client:
+        _check_streams(client, spec)
+        stats = _push(given, spec)
+        if given.end and stats is not None:
             for source in load.sources:
                 client.end(source.name)
-            client.flush(ENDING)
-    return 130 if delivery is None else 0
+            client.flush(END_TIMEOUT_S)
+    return 130 if stats is None else 0
 
 
-def _driven(given: argparse.Namespace, recipe: Recipe) -> Delivery | None:
-    """Start Spark, and see the load through; None if it was stopped on the way."""
-    from loadgen.drive import LANES, Drive, Way  # these load Spark
+def _push(given: argparse.Namespace, spec: LoadSpec) -> SendStats | None:
+    """Start Spark and push the load to its end; None if Ctrl-C stopped it."""
+    from loadgen.spark.driver import DEFAULT_LANES, Driver, PushTarget  # these import PySpark
 
-    way = Way(given.address or "", grain=given.grain, partitions=given.partitions)
+    target = PushTarget(given.address or "", grain=given.grain, partitions=given.partitions)
     with ExitStack() as stack:
-        with progress() as tell:
-            room = f"local[{LANES * given.partitions + SPARE},{TRIES}]"  # a task that waits must not keep another out
-            session = stack.enter_context(spark(given.master or room, tell))
-            drive = stack.enter_context(Drive(session, recipe, way, given.checkpoint))
-            tell("warming Spark up")
-            drive.warm()
-            drive.start()
-        stopped = _watched(drive)
-        with undisturbed():
-            drive.stop()
-            _, delivery = drive.delivered()
-            wanted = None if stopped else drive.load.due(0.0, drive.load.end)
-            _say(delivery, wanted, min(drive.load.end / drive.load.speedup, epoch() - drive.begun))
-    if wanted is not None and delivery.rows != wanted:
-        raise FailedError(f"{delivery.rows:,} rows were delivered, and {wanted:,} were due")
-    return None if stopped else delivery
+        with show_progress() as progress:
+            slots = DEFAULT_LANES * given.partitions + SPARE_TASKS  # a waiting task must not keep another from running
+            session = stack.enter_context(start_spark(given.master or f"local[{slots},{TASK_ATTEMPTS}]", progress))
+            driver = stack.enter_context(Driver(session, spec, target, given.checkpoint))
+            progress("warming up Spark")
+            driver.warm()
+            driver.start()
+        stopped = _watch(driver)
+        with ignore_signals():
+            driver.stop()
+            _, stats = driver.read_delivered()
+            due = None if stopped else driver.load.count_due(0.0, driver.load.end)
+            _print_summary(stats, due, min(driver.load.end / driver.load.speedup, wall_time_s() - driver.begin))
+    if due is not None and stats.rows != due:
+        raise FailedError(f"{stats.rows:,} rows were delivered, but {due:,} were due")
+    return None if stopped else stats
 
 
-def _watched(drive: Drive) -> bool:
-    """Show how far it is until it is done; True if Ctrl-C came first."""
-    offered, upto = 0, 0.0
-    looking = Event()
+def _watch(driver: Driver) -> bool:
+    """Show the progress until the load is done; True if Ctrl-C came first."""
+    due, until = 0, 0.0
+    pause = Event()
     try:
-        with _shown(drive) as show:
+        with _make_display(driver) as show:
             while True:
-                drive.check()
-                windows, delivery = drive.delivered()
-                now = epoch()
-                offered, upto = offered + drive.offered(upto, now), now
-                show(offered, delivery)
-                if windows >= drive.windows:
+                driver.check()
+                windows, stats = driver.read_delivered()
+                now = wall_time_s()
+                due, until = due + driver.count_due(until, now), now
+                show(due, stats)
+                if windows >= driver.windows:
                     return False
-                looking.wait(GLANCE)
+                pause.wait(PROGRESS_INTERVAL_S)
     except KeyboardInterrupt:
         return True
 
 
 @contextmanager
-def _shown(drive: Drive) -> Iterator[Show]:
-    """A bar for people who wait, a line now and then for files."""
-    load = drive.load
-    total = None if math.isinf(load.end) else load.due(0.0, load.end)
+def _make_display(driver: Driver) -> Iterator[Show]:
+    """A progress bar on a terminal, a log line now and then elsewhere."""
+    load = driver.load
+    total = None if math.isinf(load.end) else load.count_due(0.0, load.end)
     if not sys.stderr.isatty():
-        last = epoch()
+        last = wall_time_s()
 
-        def line(offered: int, delivery: Delivery) -> None:
+        def line(due: int, stats: SendStats) -> None:
             nonlocal last
-            if epoch() - last >= LINE:
-                last = epoch()
-                print(f"dsms: {_fares(offered, delivery)}", file=sys.stderr, flush=True)
+            if wall_time_s() - last >= LOG_LINE_INTERVAL_S:
+                last = wall_time_s()
+                print(f"dsms: {_format_progress(due, stats)}", file=sys.stderr, flush=True)
 
         yield line
         return
-    columns = (TextColumn("load"), BarColumn(), TextColumn("{task.fields[fares]}"), TimeRemainingColumn())
+    columns = (TextColumn("load"), BarColumn(), TextColumn("{task.fields[progress]}"), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("load", total=total, fares="")
-        yield lambda offered, delivery: bar.update(task, completed=offered, fares=_fares(offered, delivery))
+        task = bar.add_task("load", total=total, progress="")
+        yield lambda due, stats: bar.update(task, completed=due, progress=_format_progress(due, stats))
 
 
-def _fares(offered: int, delivery: Delivery) -> str:
-    return f"{offered:,} rows due, {delivery.rows:,} acknowledged, the latest sent {seconds(delivery.late)} late"
+def _format_progress(due: int, stats: SendStats) -> str:
+    return f"{due:,} rows due, {stats.rows:,} acknowledged, sent at most {format_seconds(stats.late)} late"
 
 
-def _say(delivery: Delivery, wanted: int | None, length: float) -> None:
-    """What came of it in so many seconds, on standard output."""
-    print(f"delivered: {delivery.rows:,} rows" + ("" if wanted is None else f" of {wanted:,}") + " acknowledged")
-    if not delivery.rows:
+def _print_summary(stats: SendStats, due: int | None, seconds: float) -> None:
+    """Print the counts of the load to standard output."""
+    print(f"delivered: {stats.rows:,} rows" + ("" if due is None else f" of {due:,}") + " acknowledged")
+    if not stats.rows:
         return
-    offered, mean = delivery.rows / max(length, 1e-9), delivery.lateness / delivery.rows
-    print(f"offered: {offered:,.0f} rows a second in the mean, {max(delivery.due.values()):,} in the fullest")
-    print(f"sent late: {seconds(mean)} in the mean, {seconds(delivery.late)} at most")
-    print(f"in another second than due: {percent(delivery.misplaced)}")
+    rate, mean = stats.rows / max(seconds, 1e-9), stats.lateness / stats.rows
+    print(f"offered: {rate:,.0f} rows per second on average, {max(stats.due.values()):,} at most")
+    print(f"sent late: {format_seconds(mean)} on average, {format_seconds(stats.late)} at most")
+    print(f"in another second than due: {format_percent(stats.share_misplaced)}")
 
 
-def _refuse_unlike(client: Client, recipe: Recipe) -> None:
-    """Refuse a load whose streams the system at the other end does not have, or has with other columns."""
-    for each in load_of(recipe).sources:
-        theirs = client.streams.get(each.name)
-        if theirs is None:
-            raise DsmsError(f"the system has no stream {each.name!r}{existing(each.name, client.streams)}")
-        if theirs != each.schema:
+def _check_streams(client: Client, spec: LoadSpec) -> None:
+    """Refuse a load with streams or columns that the live system does not have."""
+    for source in make_load(spec).sources:
+        schema = client.streams.get(source.name)
+        if schema is None:
+            raise DsmsError(f"the live system has no stream {source.name!r}{existing(source.name, client.streams)}")
+        if schema != source.schema:
             raise DsmsError(
-                f"stream {each.name!r} has the columns {dict(theirs.fields)} in the system and "
-                f"{dict(each.schema.fields)} in {recipe.file}: they must be the same"
+                f"stream {source.name!r} has the columns {dict(schema.fields)} in the live system and "
+                f"{dict(source.schema.fields)} in {spec.file}: they must be the same"
             )

@@ -1,8 +1,8 @@
-"""Work out with Spark what recorded runs show, write it as a page and as Parquet, and compare their policies.
+"""Analyse recorded runs with Spark, compare their policies, and write an HTML page and Parquet tables.
 
-DIR is what `--record DIR` of `dsms sim`, `run` or `up` has written: a run, or a folder of runs. Runs and phases under
-one policy are samples of it: means ± half of a 95 % confidence interval; of a policy with one sample, by batch means
-over stretches of its time.
+DIR is a folder that `--record DIR` of `dsms sim`, `run` or `up` has written: a run, or a folder of runs. Runs and
+phases under one policy are its samples: means ± half of a 95 % confidence interval. For a policy with one sample the
+interval is by batch means over equal stretches of its time.
 """
 
 from __future__ import annotations
@@ -12,71 +12,71 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dsms.cli.tables import cell, figure, percent, show, table
-from dsms.cli.telling import progress
+from dsms.cli.progress import show_progress
+from dsms.cli.tables import format_cell, format_number, format_percent, make_table, show
 from dsms.errors import DsmsError, FailedError
-from loadgen.cli.starting import log, master, spark
+from loadgen.cli.spark_session import add_master_option, log, start_spark
 
 if TYPE_CHECKING:
-    from loadgen.report.periods import Run
+    from loadgen.report.periods import RecordedRun
 
-OUT = "report"
+DEFAULT_FOLDER = "report"
 COLUMNS = ("policy", "samples", "memory mean", "max", "latency mean", "p50", "p90", "p99", "stale", "results per time")
 
 
 def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folders", metavar="DIR", nargs="+", type=Path, help="a recorded run, or a folder of them")
     parser.add_argument(
-        "--out", metavar="FOLDER", type=Path, help=f"where to write (default: {OUT!r} in the first DIR)"
+        "--out", metavar="FOLDER", type=Path, help=f"output folder (default: {DEFAULT_FOLDER!r} in the first DIR)"
     )
     parser.add_argument(
         "--reason", metavar="TEXT", help="compare only phases that began with this reason (`dsms policy --reason`)"
     )
-    master(parser)
+    add_master_option(parser)
 
 
 def run(given: argparse.Namespace) -> int:
-    from dsms.recording import read
+    from dsms.recording import read_recordings  # it imports pyarrow
 
-    for folder in given.folders:  # what is not there needs no Spark to be found
-        read(folder)
+    for folder in given.folders:  # refuse a missing recording before Spark starts
+        read_recordings(folder)
     if importlib.util.find_spec("matplotlib") is None:
-        raise FailedError("a report has pictures: matplotlib, which draws them, is not there; install dsms[plot]")
-    out = given.out or given.folders[0] / OUT
+        raise FailedError("a report needs matplotlib for its pictures, which is not installed; install dsms[plot]")
+    out = given.out or given.folders[0] / DEFAULT_FOLDER
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DsmsError(f"{out} cannot be written: {error.strerror}") from None
-    with progress() as tell, spark(given.master, tell) as session:
-        from loadgen.report.report import report
+    with show_progress() as progress, start_spark(given.master, progress) as session:
+        from loadgen.report.report import write_report  # it imports PySpark
 
-        runs, compared = report(session, given.folders, out, tell, given.reason)
-    _show(runs, compared)
+        runs, comparison = write_report(session, given.folders, out, progress, given.reason)
+    _show(runs, comparison)
     print(f"{len(runs)} {'run' if len(runs) == 1 else 'runs'}: {out / 'report.html'}, figures in {out / 'aggregates'}")
     return 0
 
 
-def _show(runs: list[Run], compared: list[dict[str, Any]]) -> None:
-    for one in runs:
-        if not one.recording.complete:
-            log.warning("%s was not closed in good order: shown up to %s", one.label, figure(one.until))
-    virtual = any(one.recording.about["clock"] == "virtual" for one in runs)
+def _show(runs: list[RecordedRun], comparison: list[dict[str, Any]]) -> None:
+    for run in runs:
+        if not run.recording.complete:
+            log.warning("recording %s is incomplete: shown up to %s", run.label, format_number(run.until))
+    virtual = any(run.recording.about["clock"] == "virtual" for run in runs)
     caption = f"memory in tuples, times in {'the plan’s unit' if virtual else 'seconds'}; ± half of a 95 % interval"
-    shown = table("", COLUMNS, left=("policy",), caption=caption)
-    for row in compared:
+    table = make_table("", COLUMNS, left=("policy",), caption=caption)
+    for row in comparison:
         half = {name: row[f"{name}_half"] for name in ("memory_mean", "latency_mean", "staleness", "output_rate")}
-        shown.add_row(
-            cell(row["policy"]),
-            figure(row["samples"]) if row["by"] == "samples" else f"1, {row['batches']} stretches",
-            _with(figure(row["memory_mean"]), half["memory_mean"]),
-            figure(row["memory_max"]),
-            _with(figure(row["latency_mean"]), half["latency_mean"]),
-            *(figure(row[f"latency_{name}"]) for name in ("p50", "p90", "p99")),
-            _with(percent(row["staleness"]), half["staleness"], 100),
-            _with(figure(row["output_rate"]), half["output_rate"]),
+        table.add_row(
+            format_cell(row["policy"]),
+            format_number(row["samples"]) if row["by"] == "samples" else f"1, {row['batches']} stretches",
+            _format_interval(format_number(row["memory_mean"]), half["memory_mean"]),
+            format_number(row["memory_max"]),
+            _format_interval(format_number(row["latency_mean"]), half["latency_mean"]),
+            *(format_number(row[f"latency_{name}"]) for name in ("p50", "p90", "p99")),
+            _format_interval(format_percent(row["staleness"]), half["staleness"], 100),
+            _format_interval(format_number(row["output_rate"]), half["output_rate"]),
         )
-    show(shown)
+    show(table)
 
 
-def _with(text: str, half: float | None, times: float = 1) -> str:
+def _format_interval(text: str, half: float | None, times: float = 1) -> str:
     return text if half is None else f"{text} ± {half * times:.{'2g' if half * times < 100 else '0f'}}"

@@ -1,1 +1,1 @@
-"""What recorded runs show, worked out with Spark: tables of figures, and a page to look at them."""
+"""Analyses recorded runs with Spark: tables of figures in Parquet, and an HTML page."""

@@ -1,4 +1,4 @@
-"""The figures as Parquet: a file for each table, a row for each run, phase, query, window or policy."""
+"""Writes the figures of a report as Parquet, one file per table: runs, phases, queries, windows, policies."""
 
 from __future__ import annotations
 
@@ -9,50 +9,50 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from loadgen.report.analysis import Analysis
-from loadgen.report.periods import Run
+from loadgen.report.periods import RecordedRun
 from loadgen.report.tally import Figures
 
 
-def aggregates(
-    runs: Sequence[Run], found: Analysis, compared: list[Figures], differences: list[Figures]
+def make_aggregates(
+    runs: Sequence[RecordedRun], analysis: Analysis, policies: list[Figures], differences: list[Figures]
 ) -> dict[str, list[Figures]]:
-    """All tables by their names; those without rows are left out."""
+    """All tables by name, without empty ones."""
     tables = {
-        "runs": found.runs,
-        "phases": found.phases,
-        "queries": found.queries,
-        "windows": found.windows,
-        "burstiness": _scales(runs, found),
-        "policies": compared,
+        "runs": analysis.runs,
+        "phases": analysis.phases,
+        "queries": analysis.queries,
+        "windows": analysis.windows,
+        "burstiness": _list_scales(runs, analysis),
+        "policies": policies,
         "differences": differences,
     }
     return {name: rows for name, rows in tables.items() if rows}
 
 
-def write(tables: dict[str, list[Figures]], folder: Path) -> None:
-    """Into a folder, instead of what a report has written there before."""
+def write_tables(tables: dict[str, list[Figures]], folder: Path) -> None:
+    """Write the tables to a folder, and remove those of an earlier report that no longer exist."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in ("runs", "phases", "queries", "windows", "burstiness", "policies", "differences"):
         path = folder / f"{name}.parquet"
         if name in tables:
-            parquet.write_table(_table(tables[name]), path)
+            parquet.write_table(_make_table(tables[name]), path)
         else:
             path.unlink(missing_ok=True)
 
 
-def _table(rows: list[Figures]) -> pa.Table:
-    """Its columns; one in which nothing is known is one of numbers all the same."""
+def _make_table(rows: list[Figures]) -> pa.Table:
+    """An Arrow table of the rows; a column that is null everywhere gets the type float64."""
     table = pa.Table.from_pylist(rows)
     kinds = [(each.name, pa.float64() if pa.types.is_null(each.type) else each.type) for each in table.schema]
     return table.cast(pa.schema(kinds))
 
 
-def _scales(runs: Sequence[Run], found: Analysis) -> list[Figures]:
+def _list_scales(runs: Sequence[RecordedRun], analysis: Analysis) -> list[Figures]:
     rows = []
-    for (run, name), flow in found.flows.items():
-        told = {"run": runs[run].label, "flow": name, "peak": flow.peak, "hurst": flow.hurst}
+    for (run, name), flow in analysis.flows.items():
+        common = {"run": runs[run].label, "flow": name, "peak": flow.peak, "hurst": flow.hurst}
         for scale, dispersion in flow.dispersion.items():
             rows.append(
-                told | {"scale": scale * flow.width, "dispersion": dispersion, "variance": flow.variances[scale]}
+                common | {"scale": scale * flow.width, "dispersion": dispersion, "variance": flow.variances[scale]}
             )
     return rows

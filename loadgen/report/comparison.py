@@ -1,7 +1,7 @@
-"""How policies compare: means over runs or phases with confidence intervals, and differences where arrivals are shared.
+"""Compares policies: means with confidence intervals, and paired differences between runs with the same arrivals.
 
-Runs and phases under the same policy are samples of it. Of a policy that ran once, the interval is by batch means: its
-time is cut into stretches of equal length, whose means are taken for samples.
+Runs and phases under the same policy are its samples. For a policy that ran once the interval is by batch means: its
+time is cut into equal stretches, whose means count as samples.
 """
 
 from __future__ import annotations
@@ -12,61 +12,61 @@ from typing import Any
 import numpy as np
 
 from loadgen.report.analysis import Analysis
-from loadgen.report.intervals import Estimate, estimate
-from loadgen.report.tally import Figures, Tally
+from loadgen.report.intervals import MeanInterval, estimate_mean
+from loadgen.report.tally import Figures, RunCells
 
-MEASURES = ("memory_mean", "latency_mean", "staleness", "output_rate")  # that have means over stretches of time
-GAP = "gap_mean"  # as these, where the least that had to be held is recorded
-ALSO = ("memory_max", "bound_mean", "latency_p50", "latency_p90", "latency_p99", "latency_max")
-BATCHES = 20
-FEWEST = 5  # batches that an interval is made of
+MEASURES = ("memory_mean", "latency_mean", "staleness", "output_rate")  # they have means over stretches of time
+GAP_MEASURE = "gap_mean"  # as well, where the lower bound of memory is recorded
+OTHER_MEASURES = ("memory_max", "bound_mean", "latency_p50", "latency_p90", "latency_p99", "latency_max")
+BATCH_COUNT = 20
+BATCH_COUNT_MIN = 5  # below that there is no interval
 
 
-def compared(found: Analysis, reason: str | None = None) -> list[Figures]:
-    """A row for each policy, in the order in which they first ran; `NAME_half` is half the interval of NAME.
+def compare_policies(analysis: Analysis, reason: str | None = None) -> list[Figures]:
+    """One row per policy, in the order in which they first ran; `NAME_half` is half the interval of NAME.
 
-    With a reason only phases that began for it count, if there are any.
+    With a `reason`, only phases that began for it count, if there are any.
     """
-    places = {tally.run.label: tally for tally in found.tallies}
+    tallies = {tally.run.label: tally for tally in analysis.tallies}
     samples: dict[str, list[Figures]] = {}
-    for phase in [phase for phase in found.phases if phase["reason"] == reason] or found.phases:
+    for phase in [phase for phase in analysis.phases if phase["reason"] == reason] or analysis.phases:
         samples.setdefault(phase["policy"], []).append(phase)
-    return [_row(policy, rows, places) for policy, rows in samples.items()]
+    return [_row(policy, rows, tallies) for policy, rows in samples.items()]
 
 
-def _row(policy: str, rows: list[Figures], tallies: dict[str, Tally]) -> Figures:
+def _row(policy: str, rows: list[Figures], tallies: dict[str, RunCells]) -> Figures:
     row: Figures = {"policy": policy, "samples": len(rows), "by": "samples", "batches": None}
     if len(rows) > 1:
-        for name in (*MEASURES, GAP, *ALSO):
-            _set(row, name, estimate([each[name] for each in rows]))
+        for name in (*MEASURES, GAP_MEASURE, *OTHER_MEASURES):
+            _set(row, name, estimate_mean([each[name] for each in rows]))
         return row
     tally = tallies[rows[0]["run"]]
-    stretches = batches(tally, np.flatnonzero(tally.phase == rows[0]["phase"]))
+    stretches = make_batches(tally, np.flatnonzero(tally.phase == rows[0]["phase"]))
     row |= {"by": "batch means", "batches": len(stretches)}
-    for name in (*MEASURES, GAP):
-        _set(row, name, estimate([each[name] for each in stretches], rows[0][name]))
-    for name in ALSO:
-        _set(row, name, Estimate(rows[0][name]))
+    for name in (*MEASURES, GAP_MEASURE):
+        _set(row, name, estimate_mean([each[name] for each in stretches], rows[0][name]))
+    for name in OTHER_MEASURES:
+        _set(row, name, MeanInterval(rows[0][name]))
     return row
 
 
-def batches(tally: Tally, places: np.ndarray[Any, np.dtype[np.int64]]) -> list[Figures]:
-    """The figures of stretches of equal length; none where there are too few windows."""
+def make_batches(tally: RunCells, places: np.ndarray[Any, np.dtype[np.int64]]) -> list[Figures]:
+    """The figures of equal stretches of these cells; none if there are too few windows."""
     windows = np.unique(tally.window[places])
-    several = min(BATCHES, len(windows) // 2)
-    if several < FEWEST:
+    count = min(BATCH_COUNT, len(windows) // 2)
+    if count < BATCH_COUNT_MIN:
         return []
-    parts = np.array_split(windows, several)
+    parts = np.array_split(windows, count)
     return [tally.over(places[np.isin(tally.window[places], part)]) for part in parts]
 
 
-def differences(found: Analysis) -> list[Figures]:
-    """Of policies that had the same arrivals: by how much each differs from the first, a row for each measure."""
-    alike: dict[str, dict[str, list[Tally]]] = {}
-    for tally in found.tallies:
+def compare_differences(analysis: Analysis) -> list[Figures]:
+    """The differences of policies from the first one, on the same arrivals: one row per policy and measure."""
+    by_arrivals: dict[str, dict[str, list[RunCells]]] = {}
+    for tally in analysis.tallies:
         if len(tally.run.phases) == 1:
-            alike.setdefault(tally.run.arrivals, {}).setdefault(tally.run.phases[0].policy, []).append(tally)
-    groups = [group for group in alike.values() if len(group) > 1]
+            by_arrivals.setdefault(tally.run.arrivals, {}).setdefault(tally.run.phases[0].policy, []).append(tally)
+    groups = [group for group in by_arrivals.values() if len(group) > 1]
     if not groups:
         return []
     first = next(iter(groups[0]))
@@ -78,35 +78,35 @@ def differences(found: Analysis) -> list[Figures]:
     return rows
 
 
-Pair = tuple[list[Tally], list[Tally]]
+Pair = tuple[list[RunCells], list[RunCells]]
 
 
 def _difference(policy: str, first: str, pairs: Sequence[Pair], name: str) -> Figures:
     row: Figures = {"policy": policy, "against": first, "measure": name, "pairs": len(pairs)}
-    whole = [_minus(_mean(mine, name), _mean(theirs, name)) for theirs, mine in pairs]
+    whole = [_subtract(_mean(mine, name), _mean(theirs, name)) for theirs, mine in pairs]
     if len(pairs) > 1:
-        found, row["by"] = estimate(whole), "pairs"
+        interval, row["by"] = estimate_mean(whole), "pairs"
     else:
         (theirs, *_), (mine, *_) = pairs[0]
-        found, row["by"] = estimate(_stretches(mine, theirs, name), whole[0]), "batch means"
-    certain = None if found.mean is None or found.half is None else abs(found.mean) > found.half
-    return row | {"difference": found.mean, "half": found.half, "certain": certain}
+        interval, row["by"] = estimate_mean(_pair_batches(mine, theirs, name), whole[0]), "batch means"
+    certain = None if interval.mean is None or interval.half is None else abs(interval.mean) > interval.half
+    return row | {"difference": interval.mean, "half": interval.half, "certain": certain}
 
 
-def _stretches(mine: Tally, theirs: Tally, name: str) -> list[float | None]:
-    """The differences over the same stretches of both, as long as both ran."""
+def _pair_batches(mine: RunCells, theirs: RunCells, name: str) -> list[float | None]:
+    """The differences of two runs over the same stretches of time, while both ran."""
     both = min(mine.run.windows, theirs.run.windows)
-    cut = [batches(tally, np.flatnonzero(tally.window < both)) for tally in (mine, theirs)]
-    return [_minus(one[name], other[name]) for one, other in zip(*cut, strict=True)]
+    cut = [make_batches(tally, np.flatnonzero(tally.window < both)) for tally in (mine, theirs)]
+    return [_subtract(one[name], other[name]) for one, other in zip(*cut, strict=True)]
 
 
-def _mean(tallies: Sequence[Tally], name: str) -> float | None:
-    return estimate([tally.whole()[name] for tally in tallies]).mean
+def _mean(tallies: Sequence[RunCells], name: str) -> float | None:
+    return estimate_mean([tally.whole()[name] for tally in tallies]).mean
 
 
-def _minus(one: float | None, other: float | None) -> float | None:
+def _subtract(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else one - other
 
 
-def _set(row: Figures, name: str, found: Estimate) -> None:
-    row[name], row[f"{name}_half"] = found
+def _set(row: Figures, name: str, interval: MeanInterval) -> None:
+    row[name], row[f"{name}_half"] = interval

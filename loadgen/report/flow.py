@@ -1,4 +1,4 @@
-"""What came in: how much, whether another run had the same, and how unevenly it came and results left."""
+"""Counts arrivals and results over time, fingerprints arrivals to compare runs, and measures burstiness."""
 
 from __future__ import annotations
 
@@ -12,36 +12,36 @@ from pyspark.sql import functions as sql
 
 from loadgen.report.tables import Tables
 
-BINS = 1 << 12  # of a run, in which rows are counted
-FEWEST = 16  # sums of bins that a variance is taken over
-SCALES = (0, 3, 6)  # shown: bins put together, as powers of 2
-MODULUS = 1_000_003  # small enough for sums of many rows
+BIN_COUNT = 1 << 12  # equal bins of a run, in which rows are counted
+VARIANCE_SAMPLES_MIN = 16  # fewest sums of bins for a variance
+SHOWN_SCALES_LOG2 = (0, 3, 6)  # scales in the report: log2 of the number of bins summed
+FINGERPRINT_MODULUS = 1_000_003  # keeps sums of many rows in 64 bits
 Counts = NDArray[np.float64]
 
 
-def fingerprints(tables: Tables) -> DataFrame:
-    """By run: how many rows came, the mean lag, and a number that is the same for the same arrivals."""
-    each = sql.pmod(sql.xxhash64("stream", "at"), sql.lit(MODULUS))
+def compute_fingerprints(tables: Tables) -> DataFrame:
+    """By run: the number of arrived rows, the mean lag, and a number that is equal for equal arrivals."""
+    fingerprint = sql.pmod(sql.xxhash64("stream", "at"), sql.lit(FINGERPRINT_MODULUS))
     return (
         tables.table("arrivals")
         .groupBy("run")
         .agg(
             sql.sum("rows").alias("rows"),
             (sql.sum(sql.col("lag") * sql.col("rows")) / sql.sum("rows")).alias("lag"),
-            sql.sum(each * sql.col("rows")).alias("print"),
+            sql.sum(fingerprint * sql.col("rows")).alias("print"),
         )
     )
 
 
-def arrived(tables: Tables) -> DataFrame:
-    """By run and cell: how many rows came."""
+def count_arrivals(tables: Tables) -> DataFrame:
+    """By run and cell: the number of arrived rows."""
     return tables.located("arrivals").groupBy("run", "cell").agg(sql.sum("rows").alias("arrived"))
 
 
-def counts(tables: Tables) -> DataFrame:
-    """By run, `flow` (arrivals or outputs) and bin: how many rows."""
-    place = sql.floor((sql.col("at") - sql.col("began")) / sql.col("lasted") * BINS)
-    inside = sql.least(sql.greatest(place, sql.lit(0)), sql.lit(BINS - 1)).alias("bin")
+def count_by_bin(tables: Tables) -> DataFrame:
+    """By run, `flow` (arrivals or outputs) and bin: the number of rows."""
+    place = sql.floor((sql.col("at") - sql.col("began")) / sql.col("lasted") * BIN_COUNT)
+    inside = sql.least(sql.greatest(place, sql.lit(0)), sql.lit(BIN_COUNT - 1)).alias("bin")
     arrivals, outputs = (
         tables.table(name).select("run", sql.lit(name).alias("flow"), inside, "rows")
         for name in ("arrivals", "outputs")
@@ -52,33 +52,33 @@ def counts(tables: Tables) -> DataFrame:
 
 @dataclass(frozen=True)
 class Burstiness:
-    """How uneven a flow is; of Poisson arrivals the dispersion is 1 at all scales, and the Hurst exponent 0.5."""
+    """How bursty a flow is; Poisson arrivals have a dispersion of 1 at all scales and a Hurst exponent of 0.5."""
 
     width: float  # of a bin
-    variances: Mapping[int, float]  # by how many bins are put together: of their mean, by the square of the mean
-    dispersion: Mapping[int, float]  # likewise: the variance of a count by its mean
-    peak: float | None  # the fullest 1/128 of the time by the mean
-    hurst: float | None
+    variances: Mapping[int, float]  # by scale, in bins: the variance of the count over the square of its mean
+    dispersion: Mapping[int, float]  # by scale: the variance of the count over its mean
+    peak: float | None  # the greatest count in 1/128 of the time, over the mean
+    hurst: float | None  # None if there are too few rows
 
 
-def burstiness(counted: Counts, duration: float) -> Burstiness:
-    """By the variance of counts at scales that double; the Hurst exponent from how slowly it falls (variance-time)."""
+def measure_burstiness(counted: Counts, duration: float) -> Burstiness:
+    """Measure the variance of counts at doubling scales, and estimate the Hurst exponent (variance-time method)."""
     width, mean = duration / len(counted), float(counted.mean())
     variances, dispersion = {}, {}
     if mean > 0:
         scale = 1
-        while len(counted) // scale >= FEWEST:
+        while len(counted) // scale >= VARIANCE_SAMPLES_MIN:
             sums = counted[: len(counted) // scale * scale].reshape(-1, scale).sum(axis=1)
             variance = float(sums.var(ddof=1))
             variances[scale] = variance / (scale * mean) ** 2
             dispersion[scale] = variance / (scale * mean)
             scale *= 2
     peak = float(counted.reshape(128, -1).sum(axis=1).max() / (mean * len(counted) / 128)) if mean > 0 else None
-    return Burstiness(width, variances, dispersion, peak, _hurst(variances, mean))
+    return Burstiness(width, variances, dispersion, peak, _estimate_hurst(variances, mean))
 
 
-def _hurst(variances: Mapping[int, float], mean: float) -> float | None:
-    """1 + slope / 2 of the variance of the mean over the scale, both as logarithms, where bins hold a few rows."""
+def _estimate_hurst(variances: Mapping[int, float], mean: float) -> float | None:
+    """1 + slope / 2 of the log variance over the log scale, at scales whose counts have at least one row on average."""
     scales = [scale for scale, variance in variances.items() if variance > 0 and mean * scale >= 1]
     if len(scales) < 4:
         return None

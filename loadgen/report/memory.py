@@ -1,4 +1,4 @@
-"""Tuples and bytes held: their integral over time, and the most at once, by cell; and the least that had to be."""
+"""Sums memory by cell: the integral and maximum of tuples and bytes held, and the integral of the lower bound."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pyspark.sql import functions as sql
 from loadgen.report.tables import Tables
 
 
-def memory(tables: Tables) -> DataFrame:
-    """By run and cell; a row of the table holds from the one before it, and what lasts no time was never held."""
+def sum_memory(tables: Tables) -> DataFrame:
+    """By run and cell; a row holds since the row before it, and rows that last no time are dropped."""
     sizes = sql.when(~sql.isnan("held_bytes"), sql.col("held_bytes"))
     return (
-        tables.pieces(_lasting(tables.table("memory").withColumn("held_bytes", sizes)))
+        tables.pieces(_to_intervals(tables.table("memory").withColumn("held_bytes", sizes)))
         .groupBy("run", "cell")
         .agg(
             sql.sum(sql.col("held") * sql.col("span")).alias("held"),
@@ -23,14 +23,14 @@ def memory(tables: Tables) -> DataFrame:
     )
 
 
-def bound(tables: Tables) -> DataFrame:
-    """By run and cell, where it is recorded: the least that any scheduler would have had to hold."""
-    pieces = tables.pieces(_lasting(tables.table("bound")))
+def sum_bound(tables: Tables) -> DataFrame:
+    """By run and cell, where it is recorded: the integral of the least memory that any scheduler needs."""
+    pieces = tables.pieces(_to_intervals(tables.table("bound")))
     return pieces.groupBy("run", "cell").agg(sql.sum(sql.col("tuples") * sql.col("span")).alias("bound"))
 
 
-def _lasting(rows: DataFrame) -> DataFrame:
-    """Each row `since` the one before it `until` its own instant."""
+def _to_intervals(rows: DataFrame) -> DataFrame:
+    """Give each row an interval: `since` the row before it, `until` its own instant."""
     in_order = Window.partitionBy("run").orderBy("at", "part", "row")
     before = sql.coalesce(sql.lag("at").over(in_order), sql.col("began"))
     return rows.withColumns({"since": before, "until": sql.col("at")}).where("until > since")

@@ -1,4 +1,4 @@
-"""A run's time cut up: windows of one width for what changes over time, phases for who was in charge."""
+"""Divides a run's time into windows of equal width, phases of one policy each, and cells, their intersections."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from dsms.recording import Recording
 
-WINDOWS = 120  # of the longest of the runs that have the same arrivals
+WINDOW_COUNT = 120  # of the longest of the runs that have the same arrivals
 
 
-class Phase(NamedTuple):
-    """A stretch under one policy."""
+class RunPhase(NamedTuple):
+    """A period of a run under one policy."""
 
     policy: str
     reason: str
@@ -24,7 +24,7 @@ class Phase(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """What a window has of a phase: all that is added up over time is added up by cell first."""
+    """The intersection of a window and a phase: sums over time are computed by cell first."""
 
     window: int
     phase: int
@@ -33,17 +33,17 @@ class Cell(NamedTuple):
 
 
 @dataclass
-class Run:
-    """A recorded run with its period."""
+class RecordedRun:
+    """A recorded run, its period, and how its time is divided."""
 
-    place: int
+    place: int  # among the runs of the report
     label: str
     recording: Recording
     since: float
     until: float
-    phases: list[Phase]
-    arrivals: str = ""  # alike for runs that had the same
-    width: float = 1.0
+    phases: list[RunPhase]
+    arrivals: str = ""  # fingerprint, equal for runs with the same arrivals
+    width: float = 1.0  # of a window
     cells: list[Cell] = field(default_factory=list)
 
     @property
@@ -59,23 +59,23 @@ class Run:
         return [str(query["name"]) for query in self.recording.about["queries"]]
 
 
-def phases_of(recording: Recording, until: float) -> list[Phase]:
-    """From swap to swap; those that lasted no time are left out, unless there is nothing else."""
-    found = [row for row in recording.phases() if row[0] <= until] or [(recording.since, "?", "not recorded")]
-    ends = [at for at, *_ in found[1:]] + [until]
-    phases = [Phase(policy, reason, at, end) for (at, policy, reason), end in zip(found, ends, strict=True)]
+def read_phases(recording: Recording, until: float) -> list[RunPhase]:
+    """The phases from one policy swap to the next, without those of length 0 unless there is no other."""
+    rows = [row for row in recording.phases() if row[0] <= until] or [(recording.since, "?", "not recorded")]
+    ends = [at for at, *_ in rows[1:]] + [until]
+    phases = [RunPhase(policy, reason, at, end) for (at, policy, reason), end in zip(rows, ends, strict=True)]
     return [phase for phase in phases if phase.until > phase.since] or phases[-1:]
 
 
-def cut(runs: Sequence[Run]) -> None:
-    """Give every run its windows and cells: runs with the same arrivals have windows of the same width."""
+def assign_cells(runs: Sequence[RecordedRun]) -> None:
+    """Set the windows and cells of every run; runs with the same arrivals get windows of the same width."""
     for run in runs:
         longest = max(other.duration for other in runs if other.arrivals == run.arrivals)
-        run.width = longest / WINDOWS if longest > 0 else 1.0
-        run.cells = _cells(run)
+        run.width = longest / WINDOW_COUNT if longest > 0 else 1.0
+        run.cells = _make_cells(run)
 
 
-def _cells(run: Run) -> list[Cell]:
+def _make_cells(run: RecordedRun) -> list[Cell]:
     starts = [phase.since for phase in run.phases]
     cells = []
     for window in range(run.windows):

@@ -1,4 +1,4 @@
-"""A report from beginning to end: read, work out, write."""
+"""Makes a report: reads the recorded runs, analyses and compares them, and writes the page and the tables."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dsms.errors import FailedError
-from loadgen.report.aggregates import aggregates, write
-from loadgen.report.analysis import analyse, recorded
-from loadgen.report.comparison import compared, differences
-from loadgen.report.page import page
-from loadgen.report.periods import Run
+from loadgen.report.aggregates import make_aggregates, write_tables
+from loadgen.report.analysis import analyse, read_runs
+from loadgen.report.comparison import compare_differences, compare_policies
+from loadgen.report.page import render_page
+from loadgen.report.periods import RecordedRun
 from loadgen.report.tally import Figures
 
 
-def report(
-    spark: SparkSession, folders: Sequence[Path], out: Path, say: Callable[[str], None], reason: str | None = None
-) -> tuple[list[Run], list[Figures]]:
-    """Write `report.html` and `aggregates/` of the runs in these folders; answers with them and the comparison.
+def write_report(
+    spark: SparkSession, folders: Sequence[Path], out: Path, progress: Callable[[str], None], reason: str | None = None
+) -> tuple[list[RecordedRun], list[Figures]]:
+    """Write `report.html` and `aggregates/` for the runs in these folders; returns the runs and the comparison.
 
-    With a reason only phases that began for it are compared.
+    With a `reason`, only phases that began for it are compared.
     """
-    runs = recorded(folders)
-    found = analyse(spark, runs, say)
-    policies, pairs = compared(found, reason), differences(found)
-    say("drawing")
-    text = page(runs, found, policies, pairs)
+    runs = read_runs(folders)
+    analysis = analyse(spark, runs, progress)
+    policies, pairs = compare_policies(analysis, reason), compare_differences(analysis)
+    progress("drawing")
+    text = render_page(runs, analysis, policies, pairs)
     try:
-        write(aggregates(runs, found, policies, pairs), out / "aggregates")
+        write_tables(make_aggregates(runs, analysis, policies, pairs), out / "aggregates")
         (out / "report.html").write_text(text, encoding="utf-8")
     except OSError as error:
         raise FailedError(f"{out} cannot be written: {error.strerror}") from None

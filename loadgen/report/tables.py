@@ -1,4 +1,4 @@
-"""The tables of all recorded runs as Spark sees them, and where in a run's time their rows belong."""
+"""Reads the tables of all recorded runs as Spark data frames, and assigns rows and intervals to windows and cells."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from dsms.errors import DsmsError, existing
-from loadgen.report.periods import Run
+from loadgen.report.periods import RecordedRun
 
 SCHEMAS = {
     "arrivals": "at double, stream string, rows long, lag double",
@@ -21,33 +21,33 @@ SCHEMAS = {
     "memory": "at double, held double, held_bytes double",
     "bound": "at double, tuples double",
 }
-PATTERN = "part-*.parquet"
+PART_GLOB = "part-*.parquet"
 
 
 class Tables:
-    """The tables of these runs; every row has its run's `run`, which is its place among them."""
+    """The tables of several runs; the column `run` is the run's place among them."""
 
-    def __init__(self, spark: SparkSession, runs: Sequence[Run]) -> None:
+    def __init__(self, spark: SparkSession, runs: Sequence[RecordedRun]) -> None:
         self.spark, self.runs = spark, runs
         for run in runs:
             for name in SCHEMAS:
-                for part in sorted((run.recording.folder / name).glob(PATTERN)):
-                    check(part, list(columns_of(name)))
+                for part in sorted((run.recording.folder / name).glob(PART_GLOB)):
+                    check_part(part, list(list_columns(name)))
 
     def table(self, name: str) -> DataFrame:
-        """All rows; `part` and `row` say where they stand, `began`, `lasted` and `width` are their run's."""
+        """All rows of a table, with their `part` and `row` in the files, and their run's `began`, `lasted`, `width`."""
         parts = [self._read(run, name) for run in self.runs]
         return reduce(lambda some, more: some.unionAll(more), parts)
 
     def located(self, name: str) -> DataFrame:
-        """All rows, each with the `window`, `cell` and `phase` that its instant `at` falls into."""
-        rows = self.table(name).withColumn("window", window_of(sql.col("at")))
+        """All rows of a table, each with the `window`, `cell` and `phase` of its instant `at`."""
+        rows = self.table(name).withColumn("window", window_expression(sql.col("at")))
         inside = (sql.col("at") >= sql.col("low")) & (sql.col("at") < sql.col("high"))
         return rows.join(sql.broadcast(self._cells()), ["run", "window"]).where(inside)
 
     def pieces(self, intervals: DataFrame) -> DataFrame:
-        """Rows of a table from `since` to `until`, cut at the edges of cells; each has its `cell` and its `span`."""
-        windows = sql.sequence(*(window_of(sql.col(end)) for end in ("since", "until")))
+        """Cut intervals, rows with `since` and `until`, at the edges of cells; pieces have a `cell` and a `span`."""
+        windows = sql.sequence(*(window_expression(sql.col(end)) for end in ("since", "until")))
         spread = intervals.withColumn("window", sql.explode(windows))
         cells = self._cells().select("run", "window", "cell", "cell_since", "cell_until")
         return (
@@ -58,21 +58,21 @@ class Tables:
             .where("span > 0")
         )
 
-    def _read(self, run: Run, name: str) -> DataFrame:
+    def _read(self, run: RecordedRun, name: str) -> DataFrame:
         folder = run.recording.folder / name
-        told = {"run": run.place, "began": run.since, "lasted": run.duration or 1.0, "width": run.width}
-        told["last_window"] = run.windows - 1
-        same = [sql.lit(value).alias(column) for column, value in told.items()]
-        if not any(folder.glob(PATTERN)):
-            none = [sql.lit(None).cast(kind).alias(column) for column, kind in columns_of(name).items()]
-            nowhere = sql.lit("").alias("part"), sql.lit(0).cast("long").alias("row")
-            return self.spark.range(0).select(*none, *nowhere, *same)
-        read = self.spark.read.schema(SCHEMAS[name]).parquet(str(folder))
-        where = sql.col("_metadata.file_name").alias("part"), sql.col("_metadata.row_index").alias("row")
-        return read.select("*", *where, *same)
+        constants = {"run": run.place, "began": run.since, "lasted": run.duration or 1.0, "width": run.width}
+        constants["last_window"] = run.windows - 1
+        of_run = [sql.lit(value).alias(column) for column, value in constants.items()]
+        if not any(folder.glob(PART_GLOB)):
+            columns = [sql.lit(None).cast(kind).alias(column) for column, kind in list_columns(name).items()]
+            position = sql.lit("").alias("part"), sql.lit(0).cast("long").alias("row")
+            return self.spark.range(0).select(*columns, *position, *of_run)
+        rows = self.spark.read.schema(SCHEMAS[name]).parquet(str(folder))
+        position = sql.col("_metadata.file_name").alias("part"), sql.col("_metadata.row_index").alias("row")
+        return rows.select("*", *position, *of_run)
 
     def _cells(self) -> DataFrame:
-        """Cells by window; `low` and `high` leave no instant of the window out, whatever was rounded."""
+        """The cells of all runs; `low` and `high` cover every instant of a window in spite of rounding."""
         rows = []
         for run in self.runs:
             for place, cell in enumerate(run.cells):
@@ -82,26 +82,26 @@ class Tables:
                 rows.append((run.place, cell.window, place, cell.phase, cell.since, cell.until, low, high))
         names = ("run", "window", "cell", "phase", "cell_since", "cell_until", "low", "high")
         columns = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        return self.spark.createDataFrame(pa.table(columns))  # rows would have Spark start processes to take them over
+        return self.spark.createDataFrame(pa.table(columns))  # for Python rows Spark would start worker processes
 
 
-def window_of(instant: Column) -> Column:
-    """In which window of its run an instant is; what is outside is in the nearest."""
+def window_expression(instant: Column) -> Column:
+    """The window of an instant in its run; instants outside the run belong to the nearest window."""
     place = sql.floor((instant - sql.col("began")) / sql.col("width")).cast("long")
     return sql.least(sql.greatest(place, sql.lit(0)), sql.col("last_window").cast("long"))
 
 
-def columns_of(table: str) -> dict[str, str]:
-    """Its columns and their kinds."""
+def list_columns(table: str) -> dict[str, str]:
+    """The columns of a table and their types."""
     return dict(column.split() for column in SCHEMAS[table].split(", "))
 
 
-def check(part: Path, wanted: Sequence[str]) -> None:
-    """Refuse a part that is damaged, by its name: Spark would find it in the middle of the work."""
+def check_part(part: Path, columns: Sequence[str]) -> None:
+    """Refuse a damaged part by name, which Spark would only notice in the middle of the analysis."""
     try:
-        there = parquet.read_schema(part).names
+        names = parquet.read_schema(part).names
     except (pa.ArrowException, OSError) as error:
-        raise DsmsError(f"{part} is damaged: {error}; without it the rest may still be worth a report") from None
-    for name in wanted:
-        if name not in there:
-            raise DsmsError(f"{part}: no column {name!r}{existing(name, there)}")
+        raise DsmsError(f"{part} is damaged: {error}; remove it to report on the rest of the run") from None
+    for name in columns:
+        if name not in names:
+            raise DsmsError(f"{part}: no column {name!r}{existing(name, names)}")

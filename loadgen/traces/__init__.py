@@ -1,1 +1,1 @@
-"""Packet traces of the Internet Traffic Archive, made into Parquet."""
+"""Converts packet traces of the Internet Traffic Archive to Parquet."""

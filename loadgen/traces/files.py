@@ -1,4 +1,4 @@
-"""A trace's files as they are given: which there are, what they hold, and when their clocks began."""
+"""Finds the files of a trace, and determines the layout and the time base of each."""
 
 from __future__ import annotations
 
@@ -11,77 +11,79 @@ from itertools import islice
 from pathlib import Path
 
 from dsms.errors import DsmsError
-from loadgen.traces.layouts import Layout, layout_of
+from loadgen.traces.layouts import TraceLayout, find_layout
 
-HEAD = 100  # lines looked at to know a file
-CALENDAR = 1e8  # seconds: a time from here on is one of the calendar, 1973 or later
+HEAD_LINES = 100  # lines read to recognise a file
+CALENDAR_TIME_MIN_S = 1e8  # a greater time counts from 1970: it is in 1973 or later
 
 
 @dataclass(frozen=True)
-class TraceFile:
-    """One file; `stamp` is its first line's time if that counts from 1970 and the others' from the whole second."""
+class RawTraceFile:
+    """A trace file; `stamp` is the first line's time if only that counts from 1970, and the others from its second."""
 
     path: Path
-    layout: Layout
+    layout: TraceLayout
     stamp: float | None
 
     @property
     def base(self) -> int | None:
-        """The second that its times count from."""
+        """The second from which the file's times count; None if it is unknown."""
         return None if self.stamp is None else math.floor(self.stamp)
 
 
-def trace_files(given: Iterable[str | Path], family: str | None = None) -> list[TraceFile]:
-    """All files, those in folders included, each with its layout."""
-    found = [_known(path, family) for name in given for path in _paths(Path(name))]
-    if len({file.path for file in found}) < len(found):
-        raise DsmsError("a trace file is given twice: its packets would be, too")
-    if len({file.base is None for file in found}) > 1:
-        timed = next(file for file in found if file.base is not None)
-        other = next(file for file in found if file.base is None)
+def find_trace_files(paths: Iterable[str | Path], family: str | None = None) -> list[RawTraceFile]:
+    """The trace files of these paths and folders, each with its layout."""
+    files = [_identify(path, family) for name in paths for path in _expand_path(Path(name))]
+    if len({file.path for file in files}) < len(files):
+        raise DsmsError("a trace file is given twice: its packets would be doubled")
+    if len({file.base is None for file in files}) > 1:
+        timed = next(file for file in files if file.base is not None)
+        other = next(file for file in files if file.base is None)
         raise DsmsError(
-            f"{timed.path} says when it began and {other.path} does not: how their packets follow each other is not "
-            "known; convert them one by one"
+            f"{timed.path} has a start time and {other.path} does not, so the order of their packets is unknown: "
+            "convert them one by one"
         )
-    return found
+    return files
 
 
-def _paths(given: Path) -> list[Path]:
-    if not given.exists():
-        raise DsmsError(f"{given}: no such file or folder")
-    if not given.is_dir():
-        return [given]
-    inside = sorted(path for path in given.iterdir() if path.is_file() and not path.name.startswith("."))
-    if not inside:
-        raise DsmsError(f"{given}: there is no file in this folder")
-    return inside
+def _expand_path(path: Path) -> list[Path]:
+    if not path.exists():
+        raise DsmsError(f"{path}: no such file or folder")
+    if not path.is_dir():
+        return [path]
+    files = sorted(file for file in path.iterdir() if file.is_file() and not file.name.startswith("."))
+    if not files:
+        raise DsmsError(f"{path}: no file in this folder")
+    return files
 
 
-def _known(path: Path, family: str | None) -> TraceFile:
+def _identify(path: Path, family: str | None) -> RawTraceFile:
     if path.suffix == ".Z":
         raise DsmsError(f"{path}: Spark cannot read this compression; `gunzip {path.name}` first")
-    first = _head(path)
+    first = _read_head(path)
     if not first:
-        raise DsmsError(f"{path}: there is no line in it")
-    layout = layout_of(path, first, family)
-    return TraceFile(path, layout, _stamp(first) if layout.stamped else None)
+        raise DsmsError(f"{path}: the file is empty")
+    layout = find_layout(path, first, family)
+    return RawTraceFile(path, layout, _find_stamp(first) if layout.stamped else None)
 
 
-def _head(path: Path) -> list[list[str]]:
+def _read_head(path: Path) -> list[list[str]]:
     try:
         with gzip.open(path, "rb") if path.suffix == ".gz" else open(path, "rb") as file:
-            lines = [line.decode("utf-8", "replace").split() for line in islice(file, HEAD)]
+            lines = [line.decode("utf-8", "replace").split() for line in islice(file, HEAD_LINES)]
     except (OSError, EOFError, zlib.error) as error:
         raise DsmsError(f"{path}: cannot be read: {error}") from None
     return [fields for fields in lines if fields]
 
 
-def _stamp(first: list[list[str]]) -> float | None:
-    """The first line's time, if it counts from 1970 while the second line's does not."""
+def _find_stamp(first: list[list[str]]) -> float | None:
+    """The first line's time, if it counts from 1970 and the second line's does not."""
     times = []
     for fields in first:
         try:
             times.append(float(fields[0]))
         except ValueError:
             continue
-    return times[0] if len(times) > 1 and math.isfinite(times[0]) and times[0] >= CALENDAR > times[1] else None
+    return (
+        times[0] if len(times) > 1 and math.isfinite(times[0]) and times[0] >= CALENDAR_TIME_MIN_S > times[1] else None
+    )

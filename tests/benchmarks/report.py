@@ -1,4 +1,4 @@
-"""The table: what was measured, against what, and whether it is enough."""
+"""Draws the table of a benchmark: what was measured, beside which peer, and whether the goal is met."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from rich.table import Table
 VERDICTS = {True: "ok", False: "[bold]short[/]", None: ""}
 
 
-class Row(NamedTuple):
-    """A line of it."""
+class BenchmarkRow(NamedTuple):
+    """A row of the table."""
 
     what: str
     ours: str
@@ -23,7 +23,7 @@ class Row(NamedTuple):
     met: bool | None = None  # None: there is no goal
 
 
-def table(sections: Iterable[Iterable[Row]]) -> Table:
+def table(sections: Iterable[Iterable[BenchmarkRow]]) -> Table:
     drawn = Table(box=SIMPLE_HEAD, title="ours and its peer by turns in one run: medians ± half the range")
     for column in ("what", "ours", "peer/limit", "ratio", "goal", ""):
         drawn.add_column(column, justify="left" if column in ("what", "goal", "") else "right", no_wrap=True)

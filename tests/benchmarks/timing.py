@@ -1,4 +1,4 @@
-"""Times of contenders that run by turns, so that whatever else the machine does falls on all of them alike."""
+"""Times contenders that run by turns, so that other load on the machine slows all of them alike."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ Answer = TypeVar("Answer")
 Contender = Callable[[], float]  # does its work once, asserts it, answers the seconds it took for a unit of it
 
 
-def timed(work: Callable[[], Answer]) -> tuple[float, Answer]:
-    """The processor time some work takes, and its answer; not that of clearing up after whoever ran before."""
+def measure_time(work: Callable[[], Answer]) -> tuple[float, Answer]:
+    """Return the processor time of some work, and its answer; garbage of earlier work is collected first."""
     gc.collect()
     start = time.process_time()
     answer = work()
@@ -22,7 +22,7 @@ def timed(work: Callable[[], Answer]) -> tuple[float, Answer]:
 
 
 @dataclass(frozen=True)
-class Times:
+class Timings:
     """Seconds a unit of work took, repetition by repetition."""
 
     each: tuple[float, ...]
@@ -46,10 +46,10 @@ class Times:
         return f"±{(max(self.each) - min(self.each)) / 2 / self.median:.0%}"
 
 
-def interleaved(contenders: Mapping[str, Contender], repetitions: int) -> dict[str, Times]:
-    """Each contender once, then each again, and so on; every other round in the opposite order."""
+def interleave(contenders: Mapping[str, Contender], repetitions: int) -> dict[str, Timings]:
+    """Run each contender once per round; every other round runs in the opposite order."""
     each: dict[str, list[float]] = {name: [] for name in contenders}
     for repetition in range(repetitions):
         for name in list(contenders)[:: -1 if repetition % 2 else 1]:
             each[name].append(contenders[name]())
-    return {name: Times(tuple(seconds)) for name, seconds in each.items()}
+    return {name: Timings(tuple(seconds)) for name, seconds in each.items()}

@@ -1,8 +1,8 @@
-"""A maintainer's check, `make grafana-check`: dashboards by Grafana's own types and components, on live data.
+"""Checks the dashboards by Grafana's own types, and draws them on live data: `make grafana-check`.
 
-The types are those of @grafana/schema. Then there are a small Ray, the demonstration's plan under three bursts with a
-policy each, and a real Prometheus; the dashboards are drawn from it with @grafana/ui in a headless Chromium. Pictures
-go to build/grafana, that of the Overview also to where `--picture` says. `tests` and the root are on the path.
+The types are those of @grafana/schema. The demonstration's plan runs on a small Ray under three bursts with a policy
+each, a real Prometheus scrapes it, and @grafana/ui draws the dashboards in a headless Chromium. Pictures go to
+build/grafana, that of the Overview also to the file of `--picture`. `tests` and the root are on the path.
 """
 
 from __future__ import annotations
@@ -15,43 +15,48 @@ import tempfile
 import time
 from pathlib import Path
 
-from watched_run import watched
+from support.live.watched_run import run_monitored
 
-from actors import cluster
-from grafana.generate import DASHBOARDS, file_of
+from actors.cluster import cluster
+from grafana.generate import DASHBOARDS, dashboard_path
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 BUILT = ROOT / "build/grafana"
 POLICIES = ("fifo", "chain", "adaptive")
-BURST = 6.0  # seconds in which the plan's load has one
-LARGEST = 300_000  # bytes of a picture that is committed
+BURST_PERIOD_S = 6.0  # in which the plan's load has one burst
+PICTURE_LIMIT_BYTES = 300_000  # of a picture that is committed
+
+
+def check_types(files: list[str]) -> None:
+    """Compile the dashboards against the types of @grafana/schema."""
+    subprocess.run(["node", HERE / "types.mjs", BUILT, *files], check=True)
 
 
 def main() -> None:
-    """Check, and say what was done; a fault ends it."""
+    """Check the types, draw the dashboards, and copy the picture; a fault ends the process."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--picture", type=Path, metavar="FILE", help="where the Overview's picture goes too")
-    given = parser.parse_args()
-    files = [str(file_of(dashboard)) for dashboard in DASHBOARDS]
-    subprocess.run(["node", HERE / "types.mjs", BUILT, *files], check=True)
-    cluster.local()
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="also copy the picture of the Overview to FILE")
+    options = parser.parse_args()
+    files = [str(dashboard_path(dashboard)) for dashboard in DASHBOARDS]
+    check_types(files)
+    cluster.start_local_ray()
     try:
-        with tempfile.TemporaryDirectory() as folder, watched(Path(folder) / "run", "pictured") as live:
+        with tempfile.TemporaryDirectory() as folder, run_monitored(Path(folder) / "run", "pictured") as live:
             for number, policy in enumerate(POLICIES):
                 live.ask("swap", policy, "to be seen")
-                live.push(number * BURST, (number + 1) * BURST)
+                live.push(number * BURST_PERIOD_S, (number + 1) * BURST_PERIOD_S)
                 live.drain()
             live.scraped()
-            told = [live.prometheus.address, live.system, str(live.begun), str(time.time())]
-            subprocess.run(["node", HERE / "draw.mjs", BUILT, *told, *files], check=True)
+            context = [live.prometheus.address, live.system, str(live.begun), str(time.time())]
+            subprocess.run(["node", HERE / "draw.mjs", BUILT, *context, *files], check=True)
     finally:
         cluster.disconnect()
-    if given.picture is not None:
+    if options.picture is not None:
         made = BUILT / "overview.png"
-        if made.stat().st_size > LARGEST:
-            sys.exit(f"{made} has {made.stat().st_size:,} bytes, more than {LARGEST:,}")
-        shutil.copy(made, given.picture)
+        if made.stat().st_size > PICTURE_LIMIT_BYTES:
+            sys.exit(f"{made} has {made.stat().st_size:,} bytes, more than {PICTURE_LIMIT_BYTES:,}")
+        shutil.copy(made, options.picture)
 
 
 if __name__ == "__main__":

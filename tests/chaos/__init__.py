@@ -1,1 +1,1 @@
-"""Processes of a durable deployment killed at random while rows come, and every result checked afterwards."""
+"""Chaos runs: processes of a durable deployment are killed at random, and every result is checked."""

@@ -1,4 +1,4 @@
-"""Those outside: two who send, one a stream, in bursts and without end, and one who reads every result."""
+"""Clients of a chaos run: two send bursts of rows, one stream each, and one reads every result."""
 
 from __future__ import annotations
 
@@ -6,46 +6,47 @@ import random
 import threading
 from collections import Counter
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import dsms
-from chaos.expected import QUERIES, Rows, rows
+from chaos.expected import QUERIES, Rows, make_rows
 from dsms.errors import DsmsError
 
-PATIENCE = 120.0  # seconds for anything to come right
-BURST, PAUSE = 6, 0.25  # frames at once, and seconds until the next
-ROWS = 100  # of a frame
+CLIENT_TIMEOUT_S = 120.0  # for any recovery
+BURST_FRAMES, BURST_PAUSE_S = 6, 0.25
+ROWS_PER_FRAME = 100
 
 
 class Sender(threading.Thread):
-    """Bursts of frames into one stream, for as long as it goes on."""
+    """Sends bursts of frames into one stream until it is finished."""
 
     def __init__(self, address: str, stream: str, seed: int) -> None:
         super().__init__(daemon=True)
         self._stream, self._random, self._ended = stream, random.Random(f"{seed} {stream}"), threading.Event()
-        self._client = dsms.connect(address, producer=f"sender-{stream}", patience=PATIENCE)
+        self._client = dsms.connect(address, producer=f"sender-{stream}", patience=CLIENT_TIMEOUT_S)
         self.pushed = 0  # rows, by their ids
-        self.trouble: BaseException | None = None
+        self.error: BaseException | None = None
         self.start()
 
     def run(self) -> None:
         try:
-            while not self._ended.wait(PAUSE):
-                for _ in range(self._random.randrange(1, BURST)):
-                    self._client.push(self._stream, rows(self._stream, self.pushed, ROWS))
-                    self.pushed += ROWS
+            while not self._ended.wait(BURST_PAUSE_S):
+                for _ in range(self._random.randrange(1, BURST_FRAMES)):
+                    self._client.push(self._stream, make_rows(self._stream, self.pushed, ROWS_PER_FRAME))
+                    self.pushed += ROWS_PER_FRAME
         except BaseException as error:
-            self.trouble = error
+            self.error = error
 
     def finish(self, *others: str) -> None:
-        """No more rows, nor by streams that nobody else ends; all were acknowledged."""
+        """Stop, end this stream and the others named, and wait until all rows are acknowledged."""
         self._ended.set()
-        self.join(PATIENCE)
-        if self.trouble is not None:
-            raise self.trouble
+        self.join(CLIENT_TIMEOUT_S)
+        if self.error is not None:
+            raise self.error
         for stream in (self._stream, *others):
             self._client.end(stream)
-        self._client.flush(PATIENCE)
+        self._client.flush(CLIENT_TIMEOUT_S)
 
     def close(self) -> None:
         self._ended.set()
@@ -53,33 +54,33 @@ class Sender(threading.Thread):
             self._client.close(1.0)
 
 
-class Reader:
-    """Counts every row of every query's results, and knows the latest."""
+class CountingReader:
+    """Counts every row of every query's results, and keeps the latest id."""
 
     def __init__(self, address: str) -> None:
-        self._client = dsms.connect(address, patience=PATIENCE)
+        self._client = dsms.connect(address, patience=CLIENT_TIMEOUT_S)
         self._counting = threading.Condition()
         self.seen: dict[str, Rows] = {query: Counter() for query in QUERIES}
         self.numbers: dict[str, list[int]] = {query: [] for query in QUERIES}
         self._latest = dict.fromkeys(QUERIES, -1)  # first column of all rows so far
         for query in QUERIES:
-            self._client.subscribe(query, 0, lambda batch, query=query: self._take(query, batch))
+            self._client.subscribe(query, 0, partial(self._take, query))
 
     def forget(self, query: str) -> None:
-        """It has gone."""
+        """Ignore a query that is removed from the plan."""
         with self._counting:
             del self.seen[query]
 
     def await_row(self, query: str, number: int) -> bool:
-        """Wait for a row that begins with this number or a higher one; whether it came."""
+        """Wait for a row that begins with this number or a higher one; answers whether it came."""
         with self._counting:
-            return self._counting.wait_for(lambda: self._latest[query] >= number, PATIENCE)
+            return self._counting.wait_for(lambda: self._latest[query] >= number, CLIENT_TIMEOUT_S)
 
-    def await_all(self, wanted: dict[str, Rows]) -> bool:
-        """Wait until all that is wanted is there; whether it came."""
+    def await_all(self, expected: dict[str, Rows]) -> bool:
+        """Wait for all expected rows; answers whether they came."""
         with self._counting:
             return self._counting.wait_for(
-                lambda: all(+found == wanted[query] for query, found in self.seen.items()), PATIENCE
+                lambda: all(+seen == expected[query] for query, seen in self.seen.items()), CLIENT_TIMEOUT_S
             )
 
     def close(self) -> None:
@@ -91,7 +92,7 @@ class Reader:
         with self._counting:
             if query not in self.seen:
                 return
-            if batch.number not in self.numbers[query][-1:]:  # a large one comes in several parts
+            if batch.number not in self.numbers[query][-1:]:  # a large result comes in several parts
                 self.numbers[query].append(batch.number)
             for sign, *values in zip(batch.each("sign").tolist(), *columns, strict=True):
                 self.seen[query][tuple(values)] += sign

@@ -1,4 +1,4 @@
-"""Rows that Spark sends, in a task that lasts some seconds; somebody kills the processes of its tasks meanwhile."""
+"""Sends rows from Spark in a task of some seconds, and kills the processes of its tasks meanwhile."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from soak.processes import below
+from soak.processes import list_descendants
 
-from dsms.clock import epoch
+from dsms.clock import wall_time_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ROWS, SECONDS = 800, 8.0  # of one task
-SOON = 3.0  # seconds until the first row is due: by then there is a task
-PATIENCE = 120.0
+START_DELAY_S = 3.0  # seconds until the first row is due: by then there is a task
+JOB_TIMEOUT_S = 120.0
 
 
 class SparkLoad:
@@ -26,14 +26,14 @@ class SparkLoad:
     def __init__(self, spark: SparkSession, address: str) -> None:
         self._spark, self._address = spark, address
         self._job: threading.Thread | None = None
-        self._trouble: BaseException | None = None
+        self._error: BaseException | None = None
         self._begin = 0.0
         self.pushed = 0
 
     def start(self) -> None:
-        """Begin a job, after the one before."""
+        """Start a job, once the previous one has ended."""
         self.finish()
-        self._begin = epoch() + SOON
+        self._begin = wall_time_s() + START_DELAY_S
         self._job = threading.Thread(target=self._send, args=(self.pushed,), daemon=True)
         self.pushed += ROWS
         self._job.start()
@@ -42,36 +42,42 @@ class SparkLoad:
         """SIGKILL for all processes of Spark's tasks while some rows are still to come; the id of one of those."""
         for task in self._tasks():
             os.kill(task, signal.SIGKILL)
-        done = min(1.0, (epoch() - self._begin) / SECONDS)
+        done = min(1.0, (wall_time_s() - self._begin) / SECONDS)
         return min(self.pushed - 1, self.pushed - ROWS + int(done * ROWS) + 1)
 
     def finish(self) -> None:
-        """All was acknowledged."""
+        """Wait until all rows are acknowledged."""
         if self._job is not None:
-            self._job.join(PATIENCE)
+            self._job.join(JOB_TIMEOUT_S)
             assert not self._job.is_alive(), "Spark has not sent everything"
         self.check()
 
     def check(self) -> None:
-        """Raise what a job has failed of."""
-        if self._trouble is not None:
-            raise self._trouble
+        """Raise the error of a failed job."""
+        if self._error is not None:
+            raise self._error
 
     def _send(self, first: int) -> None:
         ids = range(first, first + ROWS)
-        given = [(number, self._begin + (number - first) * SECONDS / ROWS) for number in ids]
-        rows = self._spark.createDataFrame(given, "id long, _due double").coalesce(
+        rows_due = [(number, self._begin + (number - first) * SECONDS / ROWS) for number in ids]
+        rows = self._spark.createDataFrame(rows_due, "id long, _due double").coalesce(
             1
         )  # which tells this thread of Spark
-        options = {"address": self._address, "stream": "c", "pace": "true", "patience": PATIENCE, "timeout": PATIENCE}
+        options = {
+            "address": self._address,
+            "stream": "c",
+            "pace": "true",
+            "patience": JOB_TIMEOUT_S,
+            "timeout": JOB_TIMEOUT_S,
+        }
         try:
             rows.write.format("dsms").options(**options).mode("append").save()
         except BaseException as error:
-            self._trouble = error
+            self._error = error
 
     def _tasks(self) -> list[int]:
         """The processes that Spark's Python daemons have forked for tasks."""
-        parents = below()
+        parents = list_descendants()
         daemons = {pid for pid, parent in parents.items() if _is_daemon(pid) and not _is_daemon(parent)}
         return [pid for pid, parent in parents.items() if parent in daemons]
 

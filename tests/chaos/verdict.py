@@ -1,4 +1,4 @@
-"""What came of a run: rows that are missing, that are there too often, and that should not be there at all."""
+"""Counts the lost, duplicated and wrong rows of a run."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from chaos.expected import Rows
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """How many of each; all none is right."""
+class DeliveryCheck:
+    """Counts of rows; a run is right when none is lost, duplicated or wrong."""
 
     compared: int = 0
     lost: int = 0
@@ -22,8 +22,8 @@ class Verdict:
     def right(self) -> bool:
         return not (self.lost or self.doubled or self.wrong)
 
-    def __add__(self, other: Verdict) -> Verdict:
-        return Verdict(
+    def __add__(self, other: DeliveryCheck) -> DeliveryCheck:
+        return DeliveryCheck(
             self.compared + other.compared,
             self.lost + other.lost,
             self.doubled + other.doubled,
@@ -34,16 +34,18 @@ class Verdict:
         return f"{self.compared:,} results compared: {self.lost:,} lost, {self.doubled:,} doubled, {self.wrong:,} wrong"
 
 
-def compared(found: Rows, wanted: Rows) -> Verdict:
-    """Rows as they were found, and as they are wanted."""
-    more = found - wanted
-    doubled = sum(count for row, count in more.items() if row in wanted)
-    taken_back = sum(-count for count in found.values() if count < 0)  # that never were there
-    return Verdict(wanted.total(), (wanted - +found).total(), doubled, sum(more.values()) - doubled + taken_back)
+def compare_rows(found: Rows, expected: Rows) -> DeliveryCheck:
+    """Compare the rows that came with the expected rows."""
+    more = found - expected
+    doubled = sum(count for row, count in more.items() if row in expected)
+    taken_back = sum(-count for count in found.values() if count < 0)  # of rows that never came
+    return DeliveryCheck(
+        expected.total(), (expected - +found).total(), doubled, sum(more.values()) - doubled + taken_back
+    )
 
 
-def in_order(numbers: Sequence[int]) -> Verdict:
-    """The numbers of results as a subscriber has seen them: 1, 2, 3 …"""
+def check_order(numbers: Sequence[int]) -> DeliveryCheck:
+    """Check the numbers of results as a subscriber has seen them: they must count from 1."""
     wanted = set(range(1, max(numbers, default=0) + 1))
     turned = sum(later < former for former, later in itertools.pairwise(numbers))
-    return Verdict(0, len(wanted - set(numbers)), len(numbers) - len(set(numbers)), turned)
+    return DeliveryCheck(0, len(wanted - set(numbers)), len(numbers) - len(set(numbers)), turned)

@@ -1,4 +1,4 @@
-"""A Ray cluster for chaos: a head without budgets, and two workers of which one has the domain and one stands by."""
+"""Starts a Ray cluster for chaos: a head without budgets, and two workers, one of which is a stand-by."""
 
 from __future__ import annotations
 
@@ -9,22 +9,25 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from ray_nodes import Nodes, living, unused
+from support.live.ray_nodes import ClusterScripts, find_free_port, find_node_processes
 
-from actors import cluster
+from actors.cluster import cluster
 
 MEMORY = "400"  # MiB of each node's object store: checkpoints lie there until they are written
-HEAD, PORTS = "22000", {"worker-1": "27000", "worker-2": "34000"}  # the first of each node's: nobody else's here
+HEAD, PORTS = (
+    "22000",
+    {"worker-1": "27000", "worker-2": "34000"},
+)  # the first port of each node; no other test uses them
 
 ACTOR = "ray::"  # how the titles of processes begin that are actors
 
 
-class Workers:
-    """Nodes that can die: what has died is started anew, while the other has the domain."""
+class WorkerNodes:
+    """Worker nodes that can be killed: a killed node restarts while the other one runs the domain."""
 
     def __init__(self, folder: Path) -> None:
-        self._nodes = Nodes(folder)
-        self._port = str(unused(6400))
+        self._nodes = ClusterScripts(folder)
+        self._port = str(find_free_port(6400))
         self._starting: threading.Thread | None = None
 
     def start(self) -> None:
@@ -40,11 +43,11 @@ class Workers:
         self.settle()
         session = os.getsid(process)
         (name,) = [name for name in PORTS if self._session(name) == session]
-        victims = living(self._nodes.run, name)
+        victims = find_node_processes(self._nodes.run, name)
         actors = {victim for victim in victims if _title(victim).startswith(ACTOR)}
         for group in (actors, victims - actors):
             for victim in group:
-                with suppress(ProcessLookupError):  # it has gone with another
+                with suppress(ProcessLookupError):  # it has ended with another
                     os.kill(victim, signal.SIGKILL)
             time.sleep(pause)
         self._starting = threading.Thread(target=self._again, args=(name,))

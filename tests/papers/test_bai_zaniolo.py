@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from schedules import least_bytes, least_latency
-from strategies import EXACT
+from support.schedules import least_bytes, least_latency
+from support.strategies import DETERMINISTIC
 
 import dsms
 from dsms import Engine, Observer, Policy, charts, plan_from, policy_named
-from dsms.charts import Tree
+from dsms.charts import OperatorTree
 
 
-class InOrder(Policy):
+class PlanOrder(Policy):
     """Components one after the other, in the plan's order or the other way round."""
 
     name = "in-order"
@@ -57,7 +57,7 @@ def batch(**components):
 
 def area(plan, **order):
     observer = Area()
-    run = dsms.simulate(plan, InOrder(**order), observers=[observer])
+    run = dsms.simulate(plan, PlanOrder(**order), observers=[observer])
     return observer.total, run
 
 
@@ -130,7 +130,9 @@ def test_c17_a_fork_is_broken_where_the_slower_branch_takes_longer_than_the_rest
     broken = charts.area(charts.output_chart([(n * (first + fast), n), (n * slow, n)]), steady=True)
     assert unbroken == n * n * sum(tau)
     assert broken == n * n * (3 * (first + fast) + slow) / 2
-    pieces = charts.latency_partitions([Tree(1, first, 1, branches=[Tree(2, fast, 1), Tree(3, slow, 1)])])
+    pieces = charts.latency_partitions(
+        [OperatorTree(1, first, 1, branches=[OperatorTree(2, fast, 1), OperatorTree(3, slow, 1)])]
+    )
     assert (len(pieces) == 1) == (unbroken < broken) == (slow < first + fast)
 
 
@@ -140,18 +142,25 @@ def test_c17_a_fork_is_broken_where_the_slower_branch_takes_longer_than_the_rest
 )
 def test_k7b_a_fork_with_either_outcome(tau, partitions, slopes):
     first, fast, slow = map(Fraction, tau)
-    for branches in ([Tree(2, fast, 1), Tree(3, slow, 1)], [Tree(3, slow, 1), Tree(2, fast, 1)]):
-        pieces = charts.latency_partitions([Tree(1, first, 1, branches=branches)])
+    for branches in (
+        [OperatorTree(2, fast, 1), OperatorTree(3, slow, 1)],
+        [OperatorTree(3, slow, 1), OperatorTree(2, fast, 1)],
+    ):
+        pieces = charts.latency_partitions([OperatorTree(1, first, 1, branches=branches)])
         assert [piece.members for piece in pieces] == partitions
         assert [piece.slope for piece in pieces] == slopes
 
 
 def test_k7b_and_c21_a_fork_of_forks():
     """E→{D, C→{A, B}, G→{H→P, O}}, all of selectivity 1."""
-    c = Tree("C", Fraction(3), 1, branches=[Tree("A", Fraction(4), 1), Tree("B", Fraction(5), 1)])
-    h = Tree("H", HALF, 1, branches=[Tree("P", HALF, 1)])
-    g = Tree("G", Fraction(1), 1, branches=[h, Tree("O", Fraction(20), 1)])
-    pieces = charts.latency_partitions([Tree("E", Fraction(2), 1, branches=[Tree("D", Fraction(1), 1), c, g])])
+    c = OperatorTree(
+        "C", Fraction(3), 1, branches=[OperatorTree("A", Fraction(4), 1), OperatorTree("B", Fraction(5), 1)]
+    )
+    h = OperatorTree("H", HALF, 1, branches=[OperatorTree("P", HALF, 1)])
+    g = OperatorTree("G", Fraction(1), 1, branches=[h, OperatorTree("O", Fraction(20), 1)])
+    pieces = charts.latency_partitions(
+        [OperatorTree("E", Fraction(2), 1, branches=[OperatorTree("D", Fraction(1), 1), c, g])]
+    )
     assert [(set(piece.members), piece.time, piece.gain) for piece in pieces] == [
         (set("EDGHP"), 5, 2),
         (set("CAB"), 12, 2),
@@ -160,8 +169,8 @@ def test_k7b_and_c21_a_fork_of_forks():
 
 
 def memory_fork(factor=1):
-    one = Tree("O1", Fraction(1), 1, HALF * factor, branches=[Tree("O2", Fraction(10), 1)])
-    other = Tree("O3", Fraction(2), 1, Fraction(2, 5) * factor, branches=[Tree("O4", Fraction(1), 1)])
+    one = OperatorTree("O1", Fraction(1), 1, HALF * factor, branches=[OperatorTree("O2", Fraction(10), 1)])
+    other = OperatorTree("O3", Fraction(2), 1, Fraction(2, 5) * factor, branches=[OperatorTree("O4", Fraction(1), 1)])
     return [one, other]
 
 
@@ -171,7 +180,7 @@ def test_k7b_and_c24_a_fork_at_the_source_for_memory():
         (("O1", "O3", "O4"), 4, HALF),
         (("O2",), 10, HALF),
     ]
-    fork = Tree("O0", Fraction(1), 1, branches=memory_fork())
+    fork = OperatorTree("O0", Fraction(1), 1, branches=memory_fork())
     assert [piece.members for piece in charts.memory_partitions([fork])] == [("O0", "O1", "O3", "O4"), ("O2",)]
 
 
@@ -179,7 +188,9 @@ def test_c22_a_fork_segment_may_lose_memory_and_is_not_split():
     """Copies larger than the shared tuple: 1 − 1 − 4/5 in 3 units, made good by O4 only."""
     pieces = charts.memory_partitions(memory_fork(factor=2))
     assert [(piece.members, piece.gain) for piece in pieces] == [(("O1", "O3", "O4", "O2"), 1)]
-    pieces = charts.memory_partitions([Tree("O1", 1, 1, 2, branches=[Tree("O2", 10, 1)]), Tree("O3", 2, 1)])
+    pieces = charts.memory_partitions(
+        [OperatorTree("O1", 1, 1, 2, branches=[OperatorTree("O2", 10, 1)]), OperatorTree("O3", 2, 1)]
+    )
     assert [(piece.members, piece.gain) for piece in pieces] == [(("O1", "O3", "O2"), 1)]
 
 
@@ -223,11 +234,11 @@ def latency(plan, policy):
 def test_k5_run(policy, total, order):
     plan, spent = queues(a=[10, 1], b=[9]), []
 
-    class Costs(Observer):
+    class StepCostObserver(Observer):
         def turn(self, start, segment, steps):
-            spent.extend(step[3] for step in steps)
+            spent.extend(step.cost for step in steps)
 
-    dsms.simulate(plan, policy, observers=[Costs()])
+    dsms.simulate(plan, policy, observers=[StepCostObserver()])
     assert spent == order
     assert latency(plan, policy) == total
 
@@ -311,7 +322,7 @@ def batches(draw):
     return {"streams": streams, "queries": queries, "run": {"seed": draw(st.integers(0, 99))}}
 
 
-@EXACT
+@DETERMINISTIC
 @given(table=batches())
 def test_c28_mss_has_the_least_total_latency_of_all_schedules_that_keep_the_order(table):
     """Paths of one or two operators, with copies and tuples that are dropped, each tuple with a cost of its own."""
@@ -344,7 +355,7 @@ def trees(draw):
     }  # fmt: skip
 
 
-@EXACT
+@DETERMINISTIC
 @given(table=trees())
 def test_c19_partitions_for_latency_have_the_least_total_latency_of_all_schedules(table):
     """Fractional tuples, so that what is expected is what happens; trees on one or two streams, batches of up to 3."""
@@ -401,7 +412,7 @@ def test_c18_branches_of_a_partition_are_taken_by_slope_whatever_their_order_in_
         assert parts_latency(plan) == 0.5 * 9.25 + 0.5 * 18.25
 
 
-@EXACT
+@DETERMINISTIC
 @given(paths=st.lists(st.tuples(st.sampled_from((0.25, 1.0, 3.0)), st.sampled_from((1.0, 0.5, 2.0))), min_size=1))
 def test_c15_a_path_is_never_broken_for_latency(paths):
     operators = [{"name": f"o{i}", "cost": c, "selectivity": s} for i, (c, s) in enumerate(paths)]
@@ -410,7 +421,7 @@ def test_c15_a_path_is_never_broken_for_latency(paths):
     assert list(segment.stations) == plan.stations
 
 
-@EXACT
+@DETERMINISTIC
 @given(
     n=st.integers(1, 5),
     first=st.tuples(*[st.sampled_from((1.0, 2.0, 5.0))] * 5),
@@ -462,11 +473,11 @@ def order(plan, policy):
     """The stations as they ran, step by step."""
     ran = []
 
-    class Ran(Observer):
+    class StationOrderObserver(Observer):
         def turn(self, start, segment, steps):
-            ran.extend(step[0].station.name for step in steps)
+            ran.extend(step.queue.station.name for step in steps)
 
-    dsms.simulate(plan, policy, observers=[Ran()])
+    dsms.simulate(plan, policy, observers=[StationOrderObserver()])
     return ran
 
 
@@ -486,7 +497,8 @@ def test_j1_in_small_component_is_close_to_mss_and_per_tuple_greedy_is_not():
 
 
 def test_j2_in_small_chain_is_close_to_mss_for_memory_and_per_tuple_greedy_is_not():
-    plan = path_of_two(*with_outliers(10.0, seed=4), small=0.5)
+    fast, slow = with_outliers(10.0, seed=4)
+    plan = path_of_two(fast, slow, small=0.5)
     policies = ("mss-memory", "chain", "tuple-greedy:goal=memory", "rr:tuples=15")
     best, chain, greedy, rr = (dsms.simulate(plan, p).memory.bytes.integral for p in policies)
     assert best <= chain <= 1.01 * best

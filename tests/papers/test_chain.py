@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from schedules import Space, least_held
-from strategies import EXACT, POLICIES, YARDSTICKS, policy
+from support.schedules import ScheduleSpace, least_held
+from support.strategies import DETERMINISTIC, POLICIES, YARDSTICKS, policy
 
 import dsms
 from dsms import Engine, Observer, plan_from
@@ -105,7 +105,7 @@ def unit_time(draw, convex):
 def in_whole_units(table):
     """The plan, unless a sixteenth has been rounded on the way."""
     plan = plan_from(table)
-    assume(all(piece.cost == 1 for pieces in Space(plan).pieces for piece in pieces))
+    assume(all(piece.cost == 1 for pieces in ScheduleSpace(plan).pieces for piece in pieces))
     return plan
 
 
@@ -114,7 +114,7 @@ def held(plan, policy):
     return [tuples for _, tuples in dsms.simulate(plan, policy, sample=1.0).memory.samples]
 
 
-@EXACT
+@DETERMINISTIC
 @given(table=unit_time(convex=False))
 def test_c9_chain_holds_at_every_instant_at_most_a_tuple_a_path_more_than_any_schedule_could(table):
     plan = in_whole_units(table)
@@ -131,7 +131,7 @@ def test_c9_fifo_keeps_no_such_bound():
     assert chain == pytest.approx(least)
 
 
-@EXACT
+@DETERMINISTIC
 @given(table=unit_time(convex=True))
 def test_c7_on_envelopes_chain_never_holds_more_than_any_schedule_could_or_any_policy_does(table):
     plan = in_whole_units(table)
@@ -155,12 +155,12 @@ class Middle(Observer):
         inside = {}
         for other in {s.serial: s for queue in self.engine.ledger.queues for s in queue.segments}.values():
             within = [queue for queue in other.queues if queue.station is not other.stations[0]]
-            goods = inside.setdefault(other.slope, [])
-            goods += [piece for queue in within for piece in queue.goods]
+            pieces = inside.setdefault(other.slope, [])
+            pieces += [piece for queue in within for piece in queue.payload]
         self.most = max(self.most, *map(len, inside.values()))
 
 
-@EXACT
+@DETERMINISTIC
 @given(table=unit_time(convex=False))
 def test_c10_among_chains_of_one_slope_at_most_one_tuple_is_in_the_middle(table):
     watch = Middle()
@@ -183,11 +183,11 @@ def order(plan, text, **options):
     """The stations as they ran, step by step."""
     ran = []
 
-    class Ran(Observer):
+    class RunOrderObserver(Observer):
         def turn(self, start, segment, steps):
-            ran.extend(step[0].station.name for step in steps)
+            ran.extend(step.queue.station.name for step in steps)
 
-    Engine(plan, policy(text), observers=[Ran()], **options).run()
+    Engine(plan, policy(text), observers=[RunOrderObserver()], **options).run()
     return ran
 
 
@@ -257,11 +257,11 @@ def test_d6_a_chain_whose_next_operator_is_a_blocked_join_is_skipped_until_that_
     }  # fmt: skip
     times = []
 
-    class Times(Observer):
+    class TurnTimeObserver(Observer):
         def turn(self, start, segment, steps):
-            times.append((start, steps[0][0].station.name))
+            times.append((start, steps[0].queue.station.name))
 
-    Engine(plan_from(table), policy("chain"), observers=[Times()]).run()
+    Engine(plan_from(table), policy("chain"), observers=[TurnTimeObserver()]).run()
     assert times == ran
 
 
@@ -330,7 +330,7 @@ def falling(draw):
     return {"streams": streams, "queries": queries, "run": run}
 
 
-@EXACT
+@DETERMINISTIC
 @given(table=falling())
 def test_l15_greedy_is_chain_where_slopes_fall_along_the_path(table):
     assert order(plan_from(table), "greedy") == order(plan_from(table), "chain")

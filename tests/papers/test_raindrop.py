@@ -8,9 +8,9 @@ import pytest
 
 import dsms
 from dsms import Engine, plan_from
-from dsms.observers import Observer
+from dsms.engine.observers import Observer
 from dsms.policies.registry import policy_named
-from dsms.policies.workload import workload
+from dsms.policies.workload_rule import tuples_per_run
 
 
 def table_1(arrivals, **run):
@@ -77,8 +77,11 @@ def test_k4_by_its_own_rule_mtiq_never_puts_anything_out():
 
 
 def test_k4_the_claim_holds_if_the_queue_of_o1_is_silently_held_at_one_tuple():
-    """Ten runs of O2 and eleven of O1 make an output; O1 then gives 9.9 for the 10 that O2 takes, so that every ninth
-    output needs one run of O1 more: 1/14.25 = 0.0702 at first, 0.0696 in the long run."""
+    """Ten runs of O2 and eleven of O1 make an output.
+
+    O1 then gives 9.9 for the 10 that O2 takes, so that every ninth output needs one run of O1 more: 1/14.25 = 0.0702 at
+    first, 0.0696 in the long run.
+    """
     engine, outputs = _capped(until=4000)
     left = [instant for instant, _ in outputs.left]
     gaps = [b - a for a, b in itertools.pairwise(left)]
@@ -111,12 +114,12 @@ def test_k4b_at_two_arrivals_a_unit_mtiq_runs_only_o1_for_ever(policy, o2_ever_r
     """q1 grows by 1 a unit and q2 by 0.9; FIFO behaves as before with a faster growing queue."""
     ran = set()
 
-    class Ran(Observer):
+    class StationSetObserver(Observer):
         def turn(self, start, segment, steps):
-            ran.add(steps[0][0].station.name)
+            ran.add(steps[0].queue.station.name)
 
     plan = table_1({"kind": "list", "at": [t for t in range(200) for _ in range(2)]})
-    engine = Engine(plan, policy_named(policy), observers=[Ran()], cut=199.5)
+    engine = Engine(plan, policy_named(policy), observers=[StationSetObserver()], cut=199.5)
     engine.run()
     q1, q2, _ = (queue.count for queue in engine.ledger.queues)
     assert ("o2" in ran) is o2_ever_runs
@@ -132,7 +135,7 @@ def test_k4b_at_two_arrivals_a_unit_mtiq_runs_only_o1_for_ever(policy, o2_ever_r
     [(50, 0.3, 50, 50), (200, 0.3, 50, 60), (166, 0.3, 50, 166), (167, 0.3, 50, 50), (50, 0.1, 0, 5), (1, 0.3, 0, 1)],
 )
 def test_k9_workload_rule(queued, ratio, threshold, taken):
-    assert workload(queued, ratio, threshold) == taken
+    assert tuples_per_run(queued, ratio, threshold) == taken
 
 
 def test_k9_the_rule_decides_how_much_a_turn_takes():
@@ -142,9 +145,9 @@ def test_k9_the_rule_decides_how_much_a_turn_takes():
     })  # fmt: skip
     taken = []
 
-    class Taken(Observer):
+    class TurnSizeObserver(Observer):
         def turn(self, start, segment, steps):
-            taken.append(sum(step[1] for step in steps))
+            taken.append(sum(step.taken for step in steps))
 
-    dsms.simulate(plan, "mtiq:ratio=0.3,threshold=50", observers=[Taken()])
+    dsms.simulate(plan, "mtiq:ratio=0.3,threshold=50", observers=[TurnSizeObserver()])
     assert taken == [60, 140]  # 60 of 200; 30 % of 140 is 42, not above 50, so all the rest

@@ -1,16 +1,16 @@
-"""Bai and Zaniolo's claims at quick scale: what comes out today, and that it comes from the policies."""
+"""Bai and Zaniolo's claims at quick scale: today's verdicts, and that they depend on the policies' formulas."""
 
 from __future__ import annotations
 
 import json
 
 import pytest
-from reproduced import judged, measured
+from support.experiments import judge_claims, run_experiment
 
-from dsms.charts import Piece
-from dsms.papers import Measured, Scale, Verdict
+from dsms.charts import ChartPiece, latency_partitions
+from dsms.papers import Measurements, Scale, Verdict
 from dsms.papers.bai_zaniolo import PAPER
-from dsms.papers.measured import Row
+from dsms.papers.measurements import MeasuredPoint
 from dsms.policies import partition_latency
 from dsms.policies.component import Component
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.papers
 
 EXPERIMENTS = {experiment.name: experiment for experiment in PAPER.experiments}
 YES, DIRECTION, NO = Verdict.REPRODUCED, Verdict.DIRECTION, Verdict.NOT
-FOUND = {
+VERDICTS = {
     "components": {
         "area-latency": YES, "area-memory": YES, "rectangle": YES, "steeper-first": YES, "path-unbroken": YES,
     },
@@ -42,14 +42,14 @@ FOUND = {
 
 @pytest.fixture(scope="module")
 def runs():
-    return {name: measured(experiment) for name, experiment in EXPERIMENTS.items()}
+    return {name: run_experiment(experiment) for name, experiment in EXPERIMENTS.items()}
 
 
-def some(name, **wanted):
-    """Those points of a sweep, run now."""
+def run_some(name, **conditions):
+    """Run the points of an experiment that have these parameters."""
     experiment = EXPERIMENTS[name]
-    chosen = [point for point in experiment.points(Scale(quick=True)) if wanted.items() <= point.items()]
-    return Measured(Row(point, experiment.measure(point)) for point in chosen)
+    points = [point for point in experiment.points(Scale(quick=True)) if conditions.items() <= point.items()]
+    return Measurements(MeasuredPoint(point, experiment.measure(point)) for point in points)
 
 
 def verdict(name, claim, found):
@@ -58,21 +58,22 @@ def verdict(name, claim, found):
 
 
 def test_every_experiment_is_in_the_table():
-    assert FOUND.keys() == EXPERIMENTS.keys()
+    assert VERDICTS.keys() == EXPERIMENTS.keys()
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", VERDICTS)
 def test_verdicts(name, runs):
-    assert {claim: found.verdict for claim, found in judged(EXPERIMENTS[name], runs[name]).items()} == FOUND[name]
+    judgements = judge_claims(EXPERIMENTS[name], runs[name])
+    assert {claim: judgement.verdict for claim, judgement in judgements.items()} == VERDICTS[name]
 
 
-@pytest.mark.parametrize("name", FOUND)
-def test_what_is_not_reproduced_says_why(name, runs):
-    for found in judged(EXPERIMENTS[name], runs[name]).values():
-        assert found.verdict is YES or (found.why and found.nearest)
+@pytest.mark.parametrize("name", VERDICTS)
+def test_a_claim_that_is_not_reproduced_gives_a_reason(name, runs):
+    for judgement in judge_claims(EXPERIMENTS[name], runs[name]).values():
+        assert judgement.verdict is YES or (judgement.why and judgement.nearest)
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", VERDICTS)
 def test_every_figure_has_lines_with_data(name, runs):
     for plot in EXPERIMENTS[name].plots:
         lines = plot.lines(runs[name])
@@ -80,37 +81,36 @@ def test_every_figure_has_lines_with_data(name, runs):
         assert all(len(line.xs) == len(line.ys) > 1 for line in lines)
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", VERDICTS)
 def test_rows_are_plain_data(name, runs):
     for row in runs[name].rows:
         assert json.loads(json.dumps(row)) == [row.point, row.figures]
 
 
-def test_figures_5_to_9_12_and_13_can_be_asked_for():
+def test_figures_5_to_9_12_and_13_have_names():
     names = {name for experiment in PAPER.experiments for name in experiment.names}
     assert {f"figure-{number}" for number in (5, 6, 7, 8, 9, 12, 13)} <= names
 
 
-def test_with_the_fraction_turned_over_component_is_no_longer_near_mss(monkeypatch, runs):
+def test_with_the_inverse_priority_component_is_no_longer_near_mss(monkeypatch, runs):
     monkeypatch.setattr(Component, "priority", lambda self, segment: segment.mean_cost / segment.selectivity)
-    changed = some("latency", policy="component")
-    found = Measured([*runs["latency"].where(policy="mss").rows, *changed.rows])
+    changed = run_some("latency", policy="component")
+    found = Measurements([*runs["latency"].where(policy="mss").rows, *changed.rows])
     assert verdict("latency", "component-within-4", found) is NO
-    assert verdict("components", "steeper-first", some("components")) is NO
+    assert verdict("components", "steeper-first", run_some("components")) is NO
 
 
-def test_without_cutting_forks_the_partition_is_neither_by_the_rule_nor_the_best(monkeypatch):
+def test_a_partition_that_never_cuts_forks_breaks_the_rule_and_is_not_the_best(monkeypatch):
     def whole(trees):
-        return [_joined(partition(trees))]
+        return [_joined(latency_partitions(trees))]
 
-    partition = partition_latency.latency_partitions
     monkeypatch.setattr(partition_latency, "latency_partitions", whole)
-    found = some("latency-fork")
+    found = run_some("latency-fork")
     assert verdict("latency-fork", "fork-rule", found) is NO
     assert verdict("latency-fork", "fork-best", found) is NO
-    assert verdict("nested-fork", "nested-partitions", some("nested-fork", tuples=1)) is NO
+    assert verdict("nested-fork", "nested-partitions", run_some("nested-fork", tuples=1)) is NO
 
 
 def _joined(pieces):
     members = tuple(member for piece in pieces for member in piece.members)
-    return Piece(members, sum(piece.time for piece in pieces), sum(piece.gain for piece in pieces))
+    return ChartPiece(members, sum(piece.time for piece in pieces), sum(piece.gain for piece in pieces))

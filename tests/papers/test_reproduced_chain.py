@@ -1,16 +1,16 @@
-"""Babcock et al., "Chain": what comes of each claim in short runs, and that it depends on what policies do."""
+"""Babcock et al., "Chain": the verdict on each claim in short runs, and that it depends on the policies' formulas."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from reproduced import judged, measured
+from support.experiments import judge_claims, run_experiment
 
 from dsms.errors import DsmsError
 from dsms.papers import Scale, Verdict
 from dsms.papers.chain import PAPER
 from dsms.papers.chain.data import instants
-from dsms.papers.registry import chosen
+from dsms.papers.registry import select_experiments
 from dsms.policies.chain import Chain
 from dsms.policies.fifo import Fifo
 from dsms.policies.greedy import Greedy
@@ -45,56 +45,55 @@ VERDICTS = {  # in short runs, seed 1
 
 
 @pytest.fixture(scope="module")
-def found():
-    return {name: measured(experiment) for name, experiment in EXPERIMENTS.items()}
+def runs():
+    return {name: run_experiment(experiment) for name, experiment in EXPERIMENTS.items()}
 
 
 def verdicts(name, rows):
-    return {claim: judgement.verdict for claim, judgement in judged(EXPERIMENTS[name], rows).items()}
+    return {claim: judgement.verdict for claim, judgement in judge_claims(EXPERIMENTS[name], rows).items()}
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_claim_has_the_verdict_that_was_found(name, found):
-    assert verdicts(name, found[name]) == VERDICTS[name]
+def test_every_claim_has_today_s_verdict(name, runs):
+    assert verdicts(name, runs[name]) == VERDICTS[name]
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
-def test_every_figure_has_lines_with_data_of_bounded_length(name, found):
+def test_every_figure_has_lines_with_data_of_bounded_length(name, runs):
     for plot in EXPERIMENTS[name].plots:
-        lines = plot.lines(found[name])
+        lines = plot.lines(runs[name])
         assert len(lines) >= 2
         for line in lines:
             assert 0 < len(line.xs) == len(line.ys) <= 300
             assert any(line.ys)
 
 
-def test_what_does_not_come_out_says_why_and_another_reading_comes_nearer(found):
+def test_a_claim_that_is_not_reproduced_gives_a_reason_and_a_nearer_reading(runs):
     for name, experiment in EXPERIMENTS.items():
-        for claim, judgement in judged(experiment, found[name]).items():
+        for claim, judgement in judge_claims(experiment, runs[name]).items():
             if judgement.verdict is not YES:
                 assert judgement.claim.because, claim
                 assert judgement.nearest is not None, claim
                 assert judgement.nearest.off(judgement.claim.band) < judgement.ours.off(judgement.claim.band), claim
 
 
-def test_fifo_by_the_formula_of_greedy_is_not_bad_any_more(monkeypatch):
+def test_fifo_with_the_priority_of_greedy_is_no_longer_bad(monkeypatch):
     monkeypatch.setattr(Fifo, "priority", Greedy.priority)
-    now = verdicts("two-operators", measured(EXPERIMENTS["two-operators"]))
-    assert now["fifo-bad"] is NOT
-    assert verdicts("example", measured(EXPERIMENTS["example"]))["threshold-fifo"] is NOT
+    assert verdicts("two-operators", run_experiment(EXPERIMENTS["two-operators"]))["fifo-bad"] is NOT
+    assert verdicts("example", run_experiment(EXPERIMENTS["example"]))["threshold-fifo"] is NOT
 
 
-def test_chain_upside_down_reproduces_little(monkeypatch):
+def test_chain_with_the_inverse_priority_reproduces_little(monkeypatch):
     monkeypatch.setattr(Chain, "priority", lambda self, segment: -segment.slope)
-    assert verdicts("join-with-relation", measured(EXPERIMENTS["join-with-relation"]))["greedy-bad"] is NOT
-    assert verdicts("greedy-as-chain", measured(EXPERIMENTS["greedy-as-chain"]))["greedy-is-chain"] is NOT
+    assert verdicts("join-with-relation", run_experiment(EXPERIMENTS["join-with-relation"]))["greedy-bad"] is NOT
+    assert verdicts("greedy-as-chain", run_experiment(EXPERIMENTS["greedy-as-chain"]))["greedy-is-chain"] is NOT
 
 
 # --- real data
 
 
 def trace(path, seed, packets):
-    """Lines as in the archive: a timestamp, then what says nothing about arrivals; two are out of order."""
+    """Write a trace as in the archive: a timestamp and other columns in each line; two lines are out of order."""
     at = np.cumsum(np.random.default_rng(seed).pareto(1.5, packets)) + 800_000_000
     at[[3, 4]] = at[[4, 3]]
     path.write_text("".join(f"{instant:.6f} 1 2 119 4075 512\n" for instant in at))
@@ -102,30 +101,30 @@ def trace(path, seed, packets):
 
 
 @pytest.mark.parametrize("name", ["two-operators", "window-join"])
-def test_a_trace_takes_the_place_of_what_stands_in_for_it(name, tmp_path):
+def test_a_trace_replaces_the_stand_in(name, tmp_path):
     scale = Scale(quick=True, traces=(trace(tmp_path / "dec-pkt-1.tcp", 1, 30_000),))
     experiment = EXPERIMENTS[name]
-    rows = measured(experiment, scale)
+    rows = run_experiment(experiment, scale)
     assert "stand-in" not in rows.values("data")
     assert all(row.figures["tuples"] > 5000 for row in rows.where(data="trace").rows)
     real = next(plot for plot in experiment.plots if plot.name.endswith("-real"))
     assert {line.label for line in real.lines(rows)} >= {"Chain (trace)"}
-    assert all(judgement.ours.mean >= 0 for judgement in judged(experiment, rows).values())
+    assert all(judgement.ours.mean >= 0 for judgement in judge_claims(experiment, rows).values())
 
 
-def test_packets_are_put_in_order_and_counted_from_the_first(tmp_path):
+def test_timestamps_are_sorted_and_counted_from_the_first(tmp_path):
     (tmp_path / "some").write_text("10.5 1 2\n11.0 1 2\n10.75 1 2\n")
     assert instants(str(tmp_path / "some")).tolist() == [0, 0.25, 0.5]
 
 
 @pytest.mark.parametrize("text", ["", "yesterday 1 2\n", "nan 1\n", "1.5 1 2\n", "1.5 1\n1.5 2\n"])
-def test_what_is_no_trace_is_refused_by_name(text, tmp_path):
+def test_a_file_that_is_not_a_trace_is_refused_by_name(text, tmp_path):
     (tmp_path / "some").write_text(text)
     with pytest.raises(DsmsError, match=r"some' (cannot be read|has (no|too few) packets|has lines without)"):
         instants(str(tmp_path / "some"))
 
 
-def test_an_experiment_can_be_asked_for_by_its_figure():
-    ((paper, experiments),) = chosen("chain/window-join-real")
+def test_a_figure_selects_its_experiment():
+    ((paper, experiments),) = select_experiments("chain/window-join-real")
     assert paper is PAPER
     assert [experiment.name for experiment in experiments] == ["window-join"]

@@ -1,1 +1,1 @@
-"""Long runs: more than can be done, and much for a long time."""
+"""Long runs on Ray: overload, and endurance at high load."""

@@ -1,4 +1,4 @@
-"""Much for a long time, while policies are swapped each second: nothing grows, and nothing is said."""
+"""Runs a deployment at 80 % load while policies are swapped each second: no memory grows, and nothing is logged."""
 
 from __future__ import annotations
 
@@ -8,33 +8,35 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import ray
-from benchmarks.deployed import Deployed, deployed
+from benchmarks.live.deployments import BenchDeployment, deploy
 
-from actors.parts import wait_for
-from dsms.clock import stopwatch
+from actors.deployment.parts import wait_until
+from dsms.clock import monotonic_s
 from soak import processes
 from soak.plan import CAPACITY, table
-from soak.producers import WAIT, producing
+from soak.producers import RESULT_TIMEOUT_S, open_producers
 
-LOAD = 0.8
+LOAD_FRACTION = 0.8
 POLICIES = ("fifo", "chain", "rr", "fas-mcq", "mtiq", "greedy", "qos-chain", "adaptive")
-WARM_UP = 0.4  # of the time, or four minutes: Ray's workers grow by some megabytes until they have what they need
-LONGEST = 240.0
-EVERY = 1.0  # seconds
-SPARE = 3  # open files more or less: connections that Ray makes and lets go when it likes
-GROWTH = 0.01  # of the memory there is, over the run: a trend below this is noise
-# What Ray itself says in the logs of its workers.
-USUAL = re.compile(
+# Ray's workers grow by some megabytes at the start: memory counts after a part of the time, or four minutes.
+WARM_UP_FRACTION = 0.4
+WARM_UP_MAX_S = 240.0
+SWAP_INTERVAL_S = 1.0
+SPARE = 3  # open files more or less: Ray opens and closes connections at any time
+GROWTH = 0.01  # of all memory, over the run: a smaller trend is noise
+# Lines that Ray itself writes to the logs of its workers.
+USUAL_LOG_PATTERN = re.compile(
     r"^:(actor_name|job_id|task_name)|^\s*$|^\[.*(core_worker|task_receiver|actor_|gcs|grpc|server_call)"
 )
 
 
 @dataclass
-class Report:
-    """What came of it."""
+class EnduranceReport:
+    """Measures of one run."""
 
     seconds: float
     swaps: int = 0
@@ -46,11 +48,11 @@ class Report:
     held: list[float] = field(default_factory=list)  # bytes in queues at those instants
     parts: list[dict[str, int]] = field(default_factory=list)  # the same by process
     files: list[int] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)  # in logs, that nobody expects
+    said: list[str] = field(default_factory=list)  # unexpected lines of logs
     faults: list[str] = field(default_factory=list)
 
     def slope(self) -> tuple[float, float]:
-        """Bytes a second, without those of rows that wait, and its standard error."""
+        """Return the growth in bytes a second, without queued rows, and its standard error."""
         at, taken = (np.array(column, dtype=float) for column in zip(*self.memory, strict=True))
         (slope, _), covariance = np.polyfit(at, taken - np.array(self.held), 1, cov=True)
         return float(slope), float(np.sqrt(covariance[0, 0]))
@@ -63,7 +65,7 @@ class Report:
         mb, (slope, error) = 1024**2, self.slope()
         held = [held for _, held in self.memory]
         return (
-            f"soak: {self.rows:,} rows at {LOAD:.0%} load for {self.seconds:.0f} s, {self.swaps} swaps, "
+            f"soak: {self.rows:,} rows at {LOAD_FRACTION:.0%} load for {self.seconds:.0f} s, {self.swaps} swaps, "
             f"the slowest {1000 * self.slowest:.0f} ms; lost: {self.missing}, doubled: {self.doubled}\n"
             f"memory of all processes: {held[0] / mb:,.1f} MB after the warm-up, {held[-1] / mb:,.1f} MB at the end, "
             f"slope {slope / 1024:+.2f} ± {2 * error / 1024:.2f} kB a second\n"
@@ -76,62 +78,65 @@ class Report:
 
 
 class Swapper(threading.Thread):
-    """Swaps the policy each second, and looks at what processes take, until it is closed."""
+    """Swaps the policy at an interval, and measures memory and open files, until it is closed."""
 
-    def __init__(self, system: Deployed, report: Report, warm: float) -> None:
+    def __init__(self, system: BenchDeployment, report: EnduranceReport, warm: float, interval: float) -> None:
         super().__init__(daemon=True)
-        self._system, self._report, self._warm = system, report, warm
+        self._system, self._report, self._warm, self._interval = system, report, warm, interval
         self._closing = threading.Event()
 
     def run(self) -> None:
-        begun, report = stopwatch(), self._report
+        begun, report = monotonic_s(), self._report
         for policy in itertools.cycle(POLICIES):
-            if self._closing.wait(EVERY):
+            if self._closing.wait(self._interval):
                 return
-            asked = stopwatch()
+            asked = monotonic_s()
             self._system.swap(policy)
-            report.slowest = max(report.slowest, stopwatch() - asked)
+            report.slowest = max(report.slowest, monotonic_s() - asked)
             report.swaps += 1
             if asked - begun > self._warm:
-                found = processes.taken()
-                report.memory.append((asked - begun, processes.memory(found)))
-                report.held.append(self._system.domain()["held_bytes"])
+                found = processes.measure_processes()
+                report.memory.append((asked - begun, processes.sum_memory(found)))
+                report.held.append(self._system.domain().held_bytes)
                 report.parts.append({one.name: one.memory for one in found.values()})
-                report.files.append(processes.files(found))
+                report.files.append(processes.sum_files(found))
 
     def close(self) -> None:
         self._closing.set()
         self.join()
 
 
-def endured(seconds: float) -> Report:
-    """Run it; Ray is there."""
-    report, logs = Report(seconds), Path(ray._private.worker.global_worker.node.get_logs_dir_path())
+def run_endurance(seconds: float, swap_interval: float = SWAP_INTERVAL_S) -> EnduranceReport:
+    """Run it on the Ray that this process is connected to."""
+    node: Any = ray._private.worker.global_worker.node
+    report, logs = EnduranceReport(seconds), Path(node.get_logs_dir_path())
     live = {"clock": "paced", "actors": 2}
     before = {file: file.stat().st_size for file in logs.glob("worker-*")}
-    with deployed(table(), "soak", **live) as system, producing(system.address) as clients:
-        swapper = Swapper(system, report, min(LONGEST, WARM_UP * seconds))
+    with deploy(table(), "soak", **live) as system, open_producers(system.address) as clients:
+        swapper = Swapper(system, report, min(WARM_UP_MAX_S, WARM_UP_FRACTION * seconds), swap_interval)
         swapper.start()
-        report.rows = clients.push(LOAD * CAPACITY, seconds)
+        report.rows = clients.push(LOAD_FRACTION * CAPACITY, seconds)
         swapper.close()
-        assert clients.seen.wait(clients.pushed), f"{clients.seen.total} of {clients.pushed} rows came within {WAIT} s"
-        wait_for(lambda: not system.domain()["held"], WAIT)
+        assert clients.seen.wait(clients.pushed), (
+            f"{clients.seen.total} of {clients.pushed} rows came within {RESULT_TIMEOUT_S} s"
+        )
+        wait_until(lambda: not system.domain().held, RESULT_TIMEOUT_S)
         report.missing, report.doubled = clients.seen.wrong(clients.pushed)
-        report.said = list(unexpected(logs, before))
+        report.said = list(find_unexpected_lines(logs, before))
     judge(report)
     return report
 
 
-def unexpected(logs: Path, before: dict[Path, int]) -> Iterator[str]:
-    """Lines that the workers of this run have written and that are none of Ray's own."""
+def find_unexpected_lines(logs: Path, before: dict[Path, int]) -> Iterator[str]:
+    """Yield the lines that workers have logged in this run, but Ray's own."""
     for file in sorted(logs.glob("worker-*")):
         with file.open(encoding="utf-8", errors="replace") as lines:
             lines.seek(before.get(file, 0))
-            yield from (line.rstrip() for line in lines if not USUAL.search(line))
+            yield from (line.rstrip() for line in lines if not USUAL_LOG_PATTERN.search(line))
 
 
-def judge(report: Report) -> None:
-    """Say what is not as it should be."""
+def judge(report: EnduranceReport) -> None:
+    """List all faults of the run."""
     slope, error = report.slope()
     grown = slope * report.seconds / report.memory[0][1]
     wrong = {

@@ -1,4 +1,4 @@
-"""Overload for two minutes, then the soak of ten: prints what came of them, and fails if something is not right.
+"""Runs two minutes of overload and ten of endurance, prints both reports, and fails on a fault.
 
 cd tests && python -m soak.run [--overload SECONDS] [--soak SECONDS]
 """
@@ -6,27 +6,29 @@ cd tests && python -m soak.run [--overload SECONDS] [--soak SECONDS]
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
-from benchmarks.deployed import own_ray
+from benchmarks.live.deployments import run_ray
 
-from soak.endurance import endured
-from soak.overload import overloaded
+from soak.endurance import run_endurance
+from soak.overload import run_overload
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run both parts; answers the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--overload", type=float, default=120.0, help="seconds of it; 0: none")
-    parser.add_argument("--soak", type=float, default=600.0, help="seconds of it; 0: none")
-    given = parser.parse_args()
+    parser.add_argument("--overload", type=float, default=120.0, help="seconds of overload; 0 skips it")
+    parser.add_argument("--soak", type=float, default=600.0, help="seconds of endurance; 0 skips it")
+    options = parser.parse_args(arguments)
     faults = list[str]()
-    with own_ray():
-        for seconds, run in ((given.overload, overloaded), (given.soak, endured)):
+    with run_ray():
+        for seconds, run in ((options.overload, run_overload), (options.soak, run_endurance)):
             if seconds:
                 report = run(seconds)
                 print(report, flush=True)
                 faults += report.faults
     for fault in faults:
-        print(f"wrong: {fault}")
+        print(f"fault: {fault}")
     return 1 if faults else 0
 
 

@@ -1,6 +1,6 @@
-"""Groups and their aggregates, and rows each once: what counts how often something is there."""
+"""The operators that count rows: GROUP BY aggregates and DISTINCT."""
 
-from dsms.operators.aggregation.aggregate import Aggregate
-from dsms.operators.aggregation.distinct import Distinct
+from dsms.operators.aggregation.aggregate import AggregateOperator
+from dsms.operators.aggregation.distinct import DistinctOperator
 
-__all__ = ["Aggregate", "Distinct"]
+__all__ = ["AggregateOperator", "DistinctOperator"]

@@ -1,4 +1,4 @@
-"""Complete instants of an input, as all aggregations of one operator see them."""
+"""The block of changes that one aggregate operator passes to all of its accumulators."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dsms.batch import NULLS, Batch
-from dsms.operators.aggregation.cells import Cells
-from dsms.slots import Numbers
+from dsms.data.batch import NULLS_SUFFIX, Batch
+from dsms.data.key_table import Numbers
+from dsms.operators.aggregation.cells import GroupInstants
 
 
-class Flips(NamedTuple):
-    """Values that come to a group or leave it, by value, then in the order of time."""
+class MembershipChanges(NamedTuple):
+    """Distinct values that enter or leave a group, sorted by value, then by time."""
 
-    pair: Numbers  # the number of this value in this group
-    cell: Numbers  # of the groups' cells
-    sign: Numbers  # +1 comes, -1 leaves
+    pair: Numbers  # the slot of this (group, value) pair
+    cell: Numbers  # the group's cell in which it happens
+    sign: Numbers  # +1 enters, -1 leaves
 
 
-class Beyond(NamedTuple):
-    """A sum of integers that int64 cannot hold: of which column, in which slot, when, and what it is."""
+class SumOverflow(NamedTuple):
+    """A sum of integers that overflows int64."""
 
     column: str
     slot: int
@@ -28,16 +28,16 @@ class Beyond(NamedTuple):
     total: int
 
 
-class Block(NamedTuple):
-    """Rows, what each of them does to which group, and what was found out about the values of columns."""
+class AggregationBlock(NamedTuple):
+    """Rows of complete instants, their cells and signs, and results that several accumulators share."""
 
     rows: Batch
-    cells: Cells
+    cells: GroupInstants
     signs: Numbers
-    flips: dict[str, Flips]  # by column
-    beyond: list[Beyond]
+    flips: dict[str, MembershipChanges]  # by column; filled by the first accumulator that needs it
+    overflows: list[SumOverflow]
 
-    def counting(self, column: str | None) -> Numbers:
-        """Each row's sign, nothing where the column is null."""
-        nulls = self.rows.columns.get(f"{column}{NULLS}")
+    def non_null_signs(self, column: str | None) -> Numbers:
+        """Return each row's sign, and 0 where the column is null."""
+        nulls = self.rows.columns.get(f"{column}{NULLS_SUFFIX}")
         return self.signs if nulls is None else np.where(nulls, 0, self.signs)

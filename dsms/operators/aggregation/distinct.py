@@ -1,4 +1,4 @@
-"""Each row once, however often it is there."""
+"""The DISTINCT operator: emits each distinct row once, and retracts it when its last duplicate is gone."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from typing import ClassVar
 
 import numpy as np
 
-from dsms.batch import Batch
-from dsms.operators.aggregation.presence import Presence
-from dsms.operators.base import ROW_COST, Operator
-from dsms.operators.pending import Pending
-from dsms.schema import Schema
-from dsms.settings import Settings
-from dsms.slots import Slots, columned, nullable
+from dsms.config.run import Settings
+from dsms.data.batch import Batch
+from dsms.data.key_table import KeyTable, nullable_columns, to_columns
+from dsms.data.schema import Schema
+from dsms.operators.aggregation.presence import KeyCounts
+from dsms.operators.base import DEFAULT_ROW_COST_S, Operator
+from dsms.operators.instant_barrier import InstantBarrier
 
 
 @dataclass(eq=False)
-class Distinct(Operator):
-    """Puts a row out when the first of its kind comes, and takes it back when the last one goes."""
+class DistinctOperator(Operator):
+    """Emits a row when its first duplicate enters, and retracts it when the last one leaves."""
 
-    cost: float = ROW_COST
+    cost: float = DEFAULT_ROW_COST_S
     schema: Schema = field(default_factory=lambda: Schema(()))
-    timed: ClassVar[bool] = True
-    _pending: Pending = field(default_factory=Pending, init=False, repr=False)
-    _slots: Slots = field(default_factory=Slots, init=False, repr=False)
-    _presence: Presence = field(default_factory=Presence, init=False, repr=False)
+    is_time_driven: ClassVar[bool] = True
+    _pending: InstantBarrier = field(default_factory=InstantBarrier, init=False, repr=False)
+    _slots: KeyTable = field(default_factory=KeyTable, init=False, repr=False)
+    _presence: KeyCounts = field(default_factory=KeyCounts, init=False, repr=False)
 
-    def fresh(self, settings: Settings) -> Distinct:
+    def fresh(self, settings: Settings) -> DistinctOperator:
         return replace(self)
 
     def process(self, batch: Batch, port: int = 0) -> Batch:
@@ -35,15 +35,15 @@ class Distinct(Operator):
         rows = complete.rows[0]
         out = Batch() if rows is None else self._changes(rows)
         seq = int(np.min(batch.seq, initial=2**62))
-        return replace(out, seq=seq, upto=complete.upto, ended=complete.ended)
+        return replace(out, seq=seq, watermark=complete.watermark, ended=complete.ended)
 
     def _changes(self, rows: Batch) -> Batch:
-        slots = self._slots.of(nullable(rows, tuple(self.schema)))
-        course = self._presence.follow(slots, rows.each("ts"), rows.each("sign"))
-        flips, cells = course.flips, course.cells
+        slots = self._slots.of(nullable_columns(rows, tuple(self.schema)))
+        counts = self._presence.apply_events(slots, rows.each("ts"), rows.each("sign"))
+        flips, cells = counts.flips, counts.cells
         chosen = cells.in_time[flips[cells.in_time] != 0]
-        chosen = chosen[np.lexsort((flips[chosen], cells.ts[chosen]))]  # at one instant, what goes first
-        columns = columned(tuple(self.schema), self._slots.keys(cells.slot[chosen]))
+        chosen = chosen[np.lexsort((flips[chosen], cells.ts[chosen]))]  # at one instant, retractions first
+        columns = to_columns(tuple(self.schema), self._slots.keys(cells.slot[chosen]))
         latest = cells.latest(rows.each("arrived"))[chosen]
-        self._slots.release(course.gone)
+        self._slots.release(counts.gone)
         return Batch(columns, len(chosen), ts=cells.ts[chosen], arrived=latest, sign=flips[chosen])

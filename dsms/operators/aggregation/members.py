@@ -1,56 +1,56 @@
-"""Which values each group has, and how many different ones."""
+"""Tracks the distinct values of a column in each group, and counts them for COUNT(DISTINCT)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from dsms.batch import NULLS
-from dsms.operators.aggregation.block import Block, Flips
-from dsms.operators.aggregation.cells import Kept
-from dsms.operators.aggregation.presence import Presence
-from dsms.slots import Nullable, Slots
+from dsms.data.batch import NULLS_SUFFIX
+from dsms.data.key_table import KeyTable, Nullable
+from dsms.operators.aggregation.block import AggregationBlock, MembershipChanges
+from dsms.operators.aggregation.cells import KeyedValues
+from dsms.operators.aggregation.presence import KeyCounts
 
 
-class Members:
-    """The values of one column, each once a group, however often it is there."""
+class DistinctValues:
+    """The distinct values of one column in each group, with their number of duplicates."""
 
     def __init__(self, column: str) -> None:
         self._column = column
-        self._presence = Presence()
-        self.pairs = Slots()  # of group and value
+        self._presence = KeyCounts()
+        self.pairs = KeyTable()  # (group, value)
 
-    def flips(self, block: Block) -> Flips:
-        """What comes and leaves in this block; found once, whoever asks."""
+    def flips(self, block: AggregationBlock) -> MembershipChanges:
+        """Return the values that enter and leave in this block; computed once for all accumulators."""
         if self._column not in block.flips:
-            block.flips[self._column] = self._follow(block)
+            block.flips[self._column] = self._compute_flips(block)
         return block.flips[self._column]
 
-    def _follow(self, block: Block) -> Flips:
-        nulls = block.rows.columns.get(self._column + NULLS)
+    def _compute_flips(self, block: AggregationBlock) -> MembershipChanges:
+        nulls = block.rows.columns.get(self._column + NULLS_SUFFIX)
         values, ts, signs = block.rows.columns[self._column], block.rows.each("ts"), block.signs
         cell = block.cells.of_row
         if nulls is not None:
-            some = np.flatnonzero(~nulls)
-            values, ts, signs, cell = values[some], ts[some], signs[some], cell[some]
+            filled = np.flatnonzero(~nulls)
+            values, ts, signs, cell = values[filled], ts[filled], signs[filled], cell[filled]
         pairs = self.pairs.of([(block.cells.slot[cell], None), (values, None)])
-        course = self._presence.follow(pairs, ts, signs)
-        self.pairs.release(course.gone)
-        flips = course.flips
-        turned = np.flatnonzero(flips)
-        return Flips(course.cells.slot[turned], cell[course.cells.first[turned]], flips[turned])
+        counts = self._presence.apply_events(pairs, ts, signs)
+        self.pairs.release(counts.gone)
+        flips = counts.flips
+        changed = np.flatnonzero(flips)
+        return MembershipChanges(counts.cells.slot[changed], cell[counts.cells.first[changed]], flips[changed])
 
 
 class DistinctCount:
-    """How many different values."""
+    """The number of distinct values in each group."""
 
-    def __init__(self, members: Members) -> None:
+    def __init__(self, members: DistinctValues) -> None:
         self._members = members
-        self._kept = Kept()
+        self._counts = KeyedValues()
 
-    def after(self, block: Block) -> Nullable:
-        """The group's value after each cell."""
+    def after(self, block: AggregationBlock) -> Nullable:
+        """Apply a block of changes, and return the group's value after each cell."""
         flips = self._members.flips(block)
         changes = np.bincount(flips.cell, flips.sign, len(block.cells)).astype(np.int64)
-        count = self._kept.running(block.cells, changes)
-        self._kept.keep(block.cells, count)
+        count = self._counts.running(block.cells, changes)
+        self._counts.keep(block.cells, count)
         return count, None

@@ -1,4 +1,4 @@
-"""How often each key is there, and the instants at which it appears or vanishes."""
+"""Counts the rows of each key, and finds the instants at which a key appears or disappears."""
 
 from __future__ import annotations
 
@@ -6,43 +6,43 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dsms.operators.aggregation.cells import Cells, Kept
-from dsms.slots import Numbers
+from dsms.data.key_table import Numbers
+from dsms.operators.aggregation.cells import GroupInstants, KeyedValues
 
 
-class Course(NamedTuple):
-    """What some events did to their keys: one entry a key and instant, by slot, then in the order of time."""
+class CountChanges(NamedTuple):
+    """The row counts of keys before and after each cell, sorted by slot, then by time."""
 
-    cells: Cells  # which slot, which instant, which row was the first of it
-    before: Numbers  # how often the key was there
+    cells: GroupInstants
+    before: Numbers  # rows of the key before the cell
     after: Numbers
 
     @property
     def flips(self) -> Numbers:
-        """+1 where a key appears, -1 where it vanishes, 0 where it stays there or away."""
+        """+1 where a key appears, -1 where it disappears, 0 elsewhere."""
         return (self.after > 0).astype(np.int64) - (self.before > 0)
 
     @property
     def gone(self) -> Numbers:
-        """The slots whose keys are not there in the end."""
+        """The slots whose keys have no rows at the end."""
         tails = self.cells.tails
         slots: Numbers = self.cells.slot[tails[self.after[tails] == 0]]
         return slots
 
 
-class Presence:
-    """Running counts of signed events by slot; the events of one slot at one instant are one net change."""
+class KeyCounts:
+    """Running row counts by slot; the signed rows of one slot at one instant are one net change."""
 
     def __init__(self) -> None:
-        self._counts = Kept()
+        self._counts = KeyedValues()
 
-    def follow(self, slots: Numbers, ts: Numbers, signs: Numbers) -> Course:
-        """What these events do, which come in the order of time."""
-        return self.change(Cells(slots, ts), signs)
+    def apply_events(self, slots: Numbers, ts: Numbers, signs: Numbers) -> CountChanges:
+        """Apply signed rows that are in timestamp order."""
+        return self.change(GroupInstants(slots, ts), signs)
 
-    def change(self, cells: Cells, signs: Numbers) -> Course:
-        """The same for events that are in cells already."""
+    def change(self, cells: GroupInstants, signs: Numbers) -> CountChanges:
+        """Apply signed rows that are already grouped into cells."""
         changes = cells.sums(signs)
         after = self._counts.running(cells, changes)
         self._counts.keep(cells, after)
-        return Course(cells, after - changes, after)
+        return CountChanges(cells, after - changes, after)

@@ -1,4 +1,4 @@
-"""Bai and Zaniolo: one way of cutting charts for latency and for memory, against full knowledge of every tuple."""
+"""Bai and Zaniolo, SSPS 2008: chart partitioning for latency and memory, compared with the per-tuple optimum MSS."""
 
 from dsms.papers import Paper
 from dsms.papers.bai_zaniolo.components import COMPONENTS
@@ -17,8 +17,8 @@ PAPER = Paper(
     ),
     experiments=(COMPONENTS, LATENCY_FORK, NESTED_FORK, MEMORY_FORK, TWO_QUEUES, FIGURE_12, FIGURE_13),
     notes=(
-        "Everything here is a batch that waits at time 0. The paper's charts of forks, figures 5 to 9, are drawn "
-        "with chosen numbers, in the order in which the text comes to them. Two formulas are misprinted: the area of "
+        "In every experiment a batch of tuples waits at time 0. The paper's charts of forks, figures 5 to 9, are "
+        "drawn with numbers that we chose, in the order of the text. Two formulas are misprinted: the area of "
         "a broken fork, and the order of branches (twice)."
     ),
 )

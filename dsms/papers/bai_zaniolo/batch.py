@@ -1,4 +1,4 @@
-"""A batch that waits at time 0, run to its end: when its results left, and what its buffers held meanwhile."""
+"""Runs a batch that waits at time 0 to its end, and records when results left and how many bytes were queued."""
 
 from __future__ import annotations
 
@@ -9,148 +9,148 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dsms.departures import Departures
-from dsms.engine import Engine
-from dsms.journal import Journal
-from dsms.observers import Observer
-from dsms.papers import Line, Measured, at_least
-from dsms.plan import Plan
-from dsms.planfile import plan_from
-from dsms.policies.base import Policy
+from dsms.data.journal import Journal
+from dsms.engine.engine import Engine
+from dsms.engine.observers import Observer
+from dsms.engine.policy import Policy
+from dsms.measure.completions import Completions
+from dsms.papers import Measurements, PlotLine, band_from
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment
 from dsms.policies.registry import policy_named
-from dsms.segment import Segment
+from dsms.query.plan_file import plan_from
 from dsms.simulate import simulate
 
 Floats = NDArray[np.float64]
-MORE = at_least(1 + 1e-6)  # as a ratio: more, by whatever a sum of floats cannot be off
+BAND_MORE = band_from(1 + 1e-6)  # a ratio above 1 by more than rounding errors
 
 
 @dataclass
-class InOrder(Policy):
-    """A cut that is given, to set what a paper's rule chooses against what it does not: the first named runs first."""
+class FixedOrderPolicy(Policy):
+    """Runs given segments in the given order: for comparison with the segments that a paper's rule chooses."""
 
     name: ClassVar[str] = "in-order"
     dynamic: ClassVar[bool] = False
 
-    cut_into: Sequence[Sequence[str]]  # the names of operators
+    pieces: Sequence[Sequence[str]]  # the operators' names, by segment
 
     def segments(self, plan: Plan) -> list[Segment]:
         named = {station.name: station for station in plan.stations}
-        return [Segment(tuple(named[name] for name in piece)) for piece in self.cut_into]
+        return [Segment(tuple(named[name] for name in piece)) for piece in self.pieces]
 
     def priority(self, segment: Segment) -> float:
         return -segment.index
 
 
-class Watch(Observer):
-    """Every result's latency, and the bytes held between any two changes."""
+class DrainObserver(Observer):
+    """Records every result's latency, and the bytes queued between any two changes."""
 
     trusted = True
 
     def __init__(self) -> None:
         self._left: list[Floats] = []
-        self._late: list[Floats] = []
-        self.until: list[float] = []  # the ends of spans
-        self.held: list[float] = []  # bytes in each of them
+        self._latencies: list[Floats] = []
+        self.until: list[float] = []  # the end of each span
+        self.held: list[float] = []  # the bytes queued in each span
 
     def attach(self, engine: Engine) -> None:
         self._size = engine.ledger.size
 
     def read(self, journal: Journal) -> None:
-        gone = Departures.of(journal)
-        self._left.append(np.repeat(gone.left, gone.alike))
-        self._late.append(np.repeat(gone.left - gone.arrived, gone.alike))
+        completions = Completions.of(journal)
+        self._left.append(np.repeat(completions.left, completions.alike))
+        self._latencies.append(np.repeat(completions.left - completions.arrived, completions.alike))
         self.until += journal.instants
         self.held += journal.held_bytes if self._size is None else [n * self._size for n in journal.held]
 
     @property
     def left(self) -> Floats:
-        """When results left, the first of them first."""
+        """The instants at which results left, in order."""
         return np.sort(np.concatenate(self._left))
 
     @property
-    def late(self) -> Floats:
-        """How long they had been waited for: their sum is the area under the output-completion chart."""
-        return np.concatenate(self._late)
+    def latencies(self) -> Floats:
+        """The latency of each result; the sum is the area under the output-completion chart."""
+        return np.concatenate(self._latencies)
 
 
 @dataclass(frozen=True)
-class Gone:
-    """A batch that has been worked off."""
+class DrainResult:
+    """The measurements of one batch that was run to its end."""
 
-    watch: Watch
+    observer: DrainObserver
     elapsed: float
 
     @property
     def latency(self) -> float:
-        """The mean over results."""
-        return float(self.watch.late.mean())
+        """The mean latency of the results."""
+        return float(self.observer.latencies.mean())
 
     @property
     def area(self) -> float:
-        """Under the output-completion chart."""
-        return float(self.watch.late.sum())
+        """The area under the output-completion chart."""
+        return float(self.observer.latencies.sum())
 
     @property
     def bytes_area(self) -> float:
-        """Under the memory-reduction chart."""
-        return float(np.dot(self.watch.held, np.diff(self.watch.until, prepend=0.0)))
+        """The area under the memory-reduction chart."""
+        return float(np.dot(self.observer.held, np.diff(self.observer.until, prepend=0.0)))
 
     def sampled(self, every: float) -> float:
-        """The bytes held at 0, `every`, … until the batch is done, added up."""
+        """The sum of the bytes queued at 0, `every`, 2 × `every`, … until the batch is done."""
         until, held = self._spans()
         instants = np.arange(0.0, self.elapsed, every)
         return float(held[np.searchsorted(until, instants, side="right")].sum())
 
     def outputs_left(self) -> dict[str, list[float]]:
-        """The output-completion chart, a step for each result."""
-        left = self.watch.left
+        """The output-completion chart: results still to come, over time."""
+        left = self.observer.left
         return {"at": [0.0, *left.tolist()], "left": np.arange(len(left), -1, -1, dtype=float).tolist()}
 
     def bytes_left(self) -> dict[str, list[float]]:
-        """The memory-reduction chart."""
+        """The memory-reduction chart: bytes queued, over time."""
         until, held = self._spans()
         return {"at": [0.0, *until.tolist()], "left": [*held.tolist(), 0.0]}
 
     def _spans(self) -> tuple[Floats, Floats]:
-        """Those that lasted."""
-        until, held = np.array(self.watch.until), np.array(self.watch.held)
-        lasting = np.diff(until, prepend=0.0) > 0
-        return until[lasting], held[lasting]
+        """The ends and the bytes of the spans longer than 0."""
+        until, held = np.array(self.observer.until), np.array(self.observer.held)
+        has_length = np.diff(until, prepend=0.0) > 0
+        return until[has_length], held[has_length]
 
 
-def worked_off(plan: Plan, policy: str | Policy) -> Gone:
-    """The batch under a policy."""
-    watch = Watch()
-    run = simulate(plan, policy, observers=[watch])
-    return Gone(watch, run.elapsed)
+def drain_batch(plan: Plan, policy: str | Policy) -> DrainResult:
+    """Run a plan whose tuples wait at time 0 under a policy, to the end."""
+    observer = DrainObserver()
+    run = simulate(plan, policy, observers=[observer])
+    return DrainResult(observer, run.elapsed)
 
 
-def at_zero(tuples: int, **carried: Any) -> dict[str, Any]:
-    """Arrivals: so many at time 0, with what they carry."""
-    return {"kind": "list", "at": [0] * tuples, **carried}
+def arrive_at_zero(tuples: int, **columns: Any) -> dict[str, Any]:
+    """The arrivals table of a plan: that many tuples at time 0, with further columns such as `cost`."""
+    return {"kind": "list", "at": [0] * tuples, **columns}
 
 
-def on_one_stream(tuples: int, operators: Sequence[dict[str, Any]], **run: Any) -> Plan:
-    """A batch before one query, tuples of size 1."""
+def single_stream_plan(tuples: int, operators: Sequence[dict[str, Any]], **run: Any) -> Plan:
+    """A plan with one stream, whose batch of tuples of size 1 waits at time 0, and one query."""
     return plan_from({
-        "streams": {"s": {"arrivals": at_zero(tuples)}},
+        "streams": {"s": {"arrivals": arrive_at_zero(tuples)}},
         "queries": {"q": {"operators": list(operators)}},
         "run": run,
     })  # fmt: skip
 
 
 def partitions(plan: Plan, policy: str) -> list[Segment]:
-    """What a policy cuts a plan into, the steepest first."""
+    """The segments into which a policy cuts a plan, the steepest first."""
     return sorted(policy_named(policy).segments(plan), key=lambda segment: -segment.slope)
 
 
-def cut_as(plan: Plan, policy: str, stated: Sequence[Sequence[str]]) -> int:
-    """How many operators a policy puts into the piece that is stated, their order inside it aside."""
-    found = [set(segment.names) for segment in partitions(plan, policy)]
-    return sum(len(found[place] & set(piece)) for place, piece in enumerate(stated) if place < len(found))
+def count_placed_as(plan: Plan, policy: str, stated: Sequence[Sequence[str]]) -> int:
+    """How many operators a policy puts into the segment that the paper states, in whatever order inside it."""
+    chosen = [set(segment.names) for segment in partitions(plan, policy)]
+    return sum(len(chosen[place] & set(piece)) for place, piece in enumerate(stated) if place < len(chosen))
 
 
-def drawn(label: str, measured: Measured, **wanted: Any) -> Line:
-    """A chart that a run has left."""
-    return Line(label, measured.series("at", **wanted), measured.series("left", **wanted), steps=True)
+def chart_line(label: str, measured: Measurements, **conditions: Any) -> PlotLine:
+    """The chart that one run recorded, as a line."""
+    return PlotLine(label, measured.series("at", **conditions), measured.series("left", **conditions), steps=True)

@@ -1,17 +1,24 @@
-"""A fork for memory: a tuple that two operators read is freed by the second of them only."""
+"""Figures 8 and 9: how to cut a fork for memory when both branches read a tuple from one shared buffer."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dsms.papers import Claim, Experiment, Line, Measured, Plot, Point, Scale, at_least, at_most, near
-from dsms.papers.bai_zaniolo.batch import MORE, InOrder, cut_as, drawn, on_one_stream, worked_off
-from dsms.plan import Plan
-from dsms.policies.base import Policy
+from dsms.engine.policy import Policy
+from dsms.papers import Claim, Experiment, Measurements, Plot, PlotLine, Point, Scale, band_from, band_near, band_up_to
+from dsms.papers.bai_zaniolo.batch import (
+    BAND_MORE,
+    FixedOrderPolicy,
+    chart_line,
+    count_placed_as,
+    drain_batch,
+    single_stream_plan,
+)
+from dsms.plan.graph import Plan
 
-STATED = (("O1", "O3", "O4"), ("O2",))
-APART = (("O1",), ("O3", "O4"), ("O2",))  # every branch as if it were alone
+STATED = (("O1", "O3", "O4"), ("O2",))  # the paper's partitions
+APART = (("O1",), ("O3", "O4"), ("O2",))  # the partitions of independent branches
 POLICY = "partition-memory"
 CUTS: dict[str, str | Sequence[Sequence[str]]] = {
     "policy": POLICY,
@@ -39,7 +46,7 @@ def points(scale: Scale) -> list[Point]:
 
 
 def plan(tuples: int, buffers: str = "shared") -> Plan:
-    return on_one_stream(
+    return single_stream_plan(
         tuples,
         [
             {"name": "O1", "inputs": ["s"], "cost": 1.0, "size": 0.5},
@@ -53,43 +60,44 @@ def plan(tuples: int, buffers: str = "shared") -> Plan:
 
 def measure(point: Point) -> dict[str, Any]:
     batch, cut = plan(point["tuples"]), CUTS[point["cut"]]
-    policy: str | Policy = cut if isinstance(cut, str) else InOrder(cut)
-    gone = worked_off(batch, policy)
-    found: dict[str, Any] = {"area": gone.bytes_area, **gone.bytes_left()}
+    policy: str | Policy = cut if isinstance(cut, str) else FixedOrderPolicy(cut)
+    result = drain_batch(batch, policy)
+    figures: dict[str, Any] = {"area": result.bytes_area, **result.bytes_left()}
     if isinstance(cut, str):
-        found["stated"] = cut_as(batch, cut, STATED)
-        found["apart"] = cut_as(plan(1, buffers="private"), cut, APART)
-    return found
+        figures["stated"] = count_placed_as(batch, cut, STATED)
+        figures["apart"] = count_placed_as(plan(1, buffers="private"), cut, APART)
+    return figures
 
 
-def _freed(steps: int) -> Callable[[Measured], float]:
-    """What of one tuple's memory is freed by the first so many steps, where the fork-segment is run by itself."""
+def _freed(steps: int) -> Callable[[Measurements], float]:
+    """The memory of one tuple that the first steps free, where the fork-segment is a partition of its own."""
 
-    def figure(measured: Measured) -> float:
+    def figure(measured: Measurements) -> float:
         held = measured.where(tuples=1).series("left", cut="fork-alone")
         return held[0] - held[steps]
 
     return figure
 
 
-def _fork_time(measured: Measured) -> float:
+def _fork_time(measured: Measurements) -> float:
+    """When both operators of the fork-segment have run."""
     return measured.where(tuples=1).series("at", cut="fork-alone")[2]
 
 
-def _over_ours(cut: str) -> Callable[[Measured], float]:
-    """The memory of a cut over that of the partitions, for the batch."""
+def _over_partitions(cut: str) -> Callable[[Measurements], float]:
+    """The memory of a batch under another cut, over that under the policy's partitions."""
 
-    def figure(measured: Measured) -> float:
+    def figure(measured: Measurements) -> float:
         mine = measured.where(tuples=max(measured.values("tuples")))
         return mine.value("area", cut=cut) / mine.value("area", cut="policy")
 
     return figure
 
 
-def _charts(batch: bool, cuts: Sequence[str]) -> Callable[[Measured], Sequence[Line]]:
-    def lines(measured: Measured) -> Sequence[Line]:
+def _charts(batch: bool, cuts: Sequence[str]) -> Callable[[Measurements], Sequence[PlotLine]]:
+    def lines(measured: Measurements) -> Sequence[PlotLine]:
         mine = measured.where(tuples=max(measured.values("tuples")) if batch else 1)
-        return [drawn(LABELS[cut], mine, cut=cut) for cut in cuts]
+        return [chart_line(LABELS[cut], mine, cut=cut) for cut in cuts]
 
     return lines
 
@@ -98,10 +106,10 @@ MEMORY_FORK = Experiment(
     name="memory-fork",
     title="A fork for memory",
     setup=(
-        "Two operators read one shared buffer: O1 (time 1, output of size ½) with O2 (10) behind it, O3 (2, output "
-        "of size 2/5) with O4 (1) behind it; selectivity 1, input tuples of size 1. The paper gives the shape, the "
-        "numbers are chosen so that it comes out. A single tuple and a batch of 300 (60 in a quick run) are run in "
-        "the partitions and in four other cuts."
+        "Two operators read one shared buffer: O1 (time 1, output of size ½), which feeds O2 (10), and O3 (2, output "
+        "of size 2/5), which feeds O4 (1). Selectivity is 1, input tuples have size 1. The paper gives the shape; we "
+        "chose numbers that yield it. A single tuple and a batch of 300 (60 in a quick run) run in the partitions and "
+        "in four other cuts."
     ),
     points=points,
     measure=measure,
@@ -118,73 +126,76 @@ MEMORY_FORK = Experiment(
     claims=(
         Claim(
             name="memory-partitions",
-            text="The fork is cut into {O1, O3, O4} and {O2}: operators that are where they are to be.",
+            text="The fork is cut into {O1, O3, O4} and {O2}. Ours: operators in the stated partition.",
             paper="4 of 4",
             ours=lambda measured: measured.where(tuples=1).value("stated", cut="policy"),
-            band=near(4, 1e-9),
+            band=band_near(4, 1e-9),
         ),
         Claim(
             name="first-adds",
-            text="The first operator of every branch but the last adds to memory: what the one that runs first adds.",
+            text="The first operator of every branch but the last adds to memory. Ours: the size that the first adds.",
             paper="> 0",
             ours=lambda measured: -_freed(1)(measured),
-            band=at_least(1e-9),
+            band=band_from(1e-9),
         ),
         Claim(
             name="fork-segment",
-            text="The fork-segment O1, O3 frees what the shared tuple has more than its outputs: 1 − ½ − 2/5.",
+            text="The fork-segment O1, O3 frees the shared tuple's size less that of its outputs: 1 − ½ − 2/5.",
             paper="0.1",
             ours=_freed(2),
-            band=near(0.1, 1e-9),
+            band=band_near(0.1, 1e-9),
         ),
         Claim(
             name="fork-segment-time",
-            text="The fork-segment takes the time of both its operators.",
+            text="The fork-segment takes the sum of its operators' times.",
             paper="3",
             ours=_fork_time,
-            band=near(3, 1e-9),
+            band=band_near(3, 1e-9),
         ),
         Claim(
             name="never-split",
             text=(
-                "A fork on a shared buffer is not split: the memory of a batch with O1 taken first, over the "
-                "partitions'."
+                "A fork on a shared buffer is not split. Ours: the memory of a batch with O1 split off, over that of "
+                "the partitions."
             ),
             paper="> 1",
-            ours=_over_ours("split"),
-            band=MORE,
+            ours=_over_partitions("split"),
+            band=BAND_MORE,
         ),
         Claim(
             name="worth-merging",
-            text="O4 is worth merging into the fork-segment: the memory with it left behind, over the partitions'.",
+            text="Merging O4 into the fork-segment pays. Ours: the memory without it, over that of the partitions.",
             paper="> 1",
-            ours=_over_ours("fork-alone"),
-            band=MORE,
-            reading="Our own check: follows from the partitions stated.",
+            ours=_over_partitions("fork-alone"),
+            band=BAND_MORE,
+            reading="Our own check, which follows from the stated partitions.",
         ),
         Claim(
             name="rest-behind",
-            text="O2 is not worth merging: the memory with every tuple through all of the fork, over the partitions'.",
+            text="Merging O2 does not pay. Ours: the memory with every operator in one partition, over that of the "
+            "partitions.",
             paper="> 1",
-            ours=_over_ours("whole"),
-            band=MORE,
-            reading="Our own check: follows from the partitions stated.",
+            ours=_over_partitions("whole"),
+            band=BAND_MORE,
+            reading="Our own check, which follows from the stated partitions.",
         ),
         Claim(
             name="branch-order",
-            text="What is behind the fork follows by non-decreasing rate: the memory so, over the partitions'.",
+            text="Operators behind the fork follow by non-decreasing rate. Ours: the memory in that order, over that "
+            "of the partitions.",
             paper="≤ 1",
-            ours=_over_ours("flattest-first"),
-            band=at_most(1.0),
+            ours=_over_partitions("flattest-first"),
+            band=band_up_to(1.0),
             because="A misprint, which the paper's own example contradicts: by non-increasing rate memory is smaller.",
-            others={"by non-increasing rate": lambda measured: 1 / _over_ours("flattest-first")(measured)},
+            others={"by non-increasing rate": lambda measured: 1 / _over_partitions("flattest-first")(measured)},
         ),
         Claim(
             name="private-buffers",
-            text="With a buffer for each branch, branches are independent paths: operators so cut by the policy.",
+            text="With a buffer for each branch, branches are independent paths. Ours: operators that the policy cuts "
+            "so.",
             paper="4 of 4",
             ours=lambda measured: measured.where(tuples=1).value("apart", cut="policy"),
-            band=near(4, 1e-9),
+            band=band_near(4, 1e-9),
         ),
     ),
 )

@@ -1,16 +1,16 @@
-"""Two queues of three tuples: why the cheapest head is not the best choice."""
+"""The paper's example of two queues, where taking the cheapest head tuple first is not optimal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from dsms.papers import Claim, Experiment, Line, Measured, Plot, Point, Scale, near
-from dsms.papers.bai_zaniolo.batch import at_zero, drawn, worked_off
+from dsms.papers import Claim, Experiment, Measurements, Plot, PlotLine, Point, Scale, band_near
+from dsms.papers.bai_zaniolo.batch import arrive_at_zero, chart_line, drain_batch
 from dsms.papers.claim import Figure
-from dsms.planfile import plan_from
+from dsms.query.plan_file import plan_from
 
-QUEUES = {"a": [10, 1], "b": [9]}
+QUEUES = {"a": [10, 1], "b": [9]}  # the costs of the waiting tuples
 LABELS = {"mss": "MSS", "tuple-greedy": "Greedy"}
 
 
@@ -20,15 +20,15 @@ def points(scale: Scale) -> list[Point]:
 
 def measure(point: Point) -> dict[str, Any]:
     plan = plan_from({
-        "streams": {name: {"arrivals": at_zero(len(costs), cost=costs)} for name, costs in QUEUES.items()},
+        "streams": {name: {"arrivals": arrive_at_zero(len(costs), cost=costs)} for name, costs in QUEUES.items()},
         "queries": {f"q{name}": {"from": name, "operators": [{"name": f"o{name}", "cost": 1.0}]} for name in QUEUES},
     })  # fmt: skip
-    gone = worked_off(plan, point["policy"])
-    return {"area": gone.area, **gone.outputs_left()}
+    result = drain_batch(plan, point["policy"])
+    return {"area": result.area, **result.outputs_left()}
 
 
-def _lines(measured: Measured) -> Sequence[Line]:
-    return [drawn(label, measured, policy=policy) for policy, label in LABELS.items()]
+def _lines(measured: Measurements) -> Sequence[PlotLine]:
+    return [chart_line(label, measured, policy=policy) for policy, label in LABELS.items()]
 
 
 def _total(policy: str) -> Figure:
@@ -48,14 +48,14 @@ TWO_QUEUES = Experiment(
             text="Greedy takes 9, 10, 1: a total latency of 9 + 19 + 20.",
             paper="48",
             ours=_total("tuple-greedy"),
-            band=near(48, 1e-9),
+            band=band_near(48, 1e-9),
         ),
         Claim(
             name="mss-total",
             text="MSS takes 10, 1, 9: a total latency of 10 + 11 + 20.",
             paper="41",
             ours=_total("mss"),
-            band=near(41, 1e-9),
+            band=band_near(41, 1e-9),
         ),
     ),
 )

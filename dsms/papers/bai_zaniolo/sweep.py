@@ -1,4 +1,4 @@
-"""More and more outliers: the sweep of figures 12 and 13, and how its curves are compared."""
+"""The sweep over shares of outliers that figures 12 and 13 have in common, and comparisons of its curves."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from dsms.papers import Line, Measured, Plot, Point, Scale
+from dsms.papers import Measurements, Plot, PlotLine, Point, Scale
 from dsms.papers.bai_zaniolo.outliers import PLACES
 from dsms.papers.claim import Figure
-from dsms.papers.experiment import over
+from dsms.papers.experiment import lines_over
 
-FULL = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)
+FULL = (0, 1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16, 18, 20)  # % of outliers
 QUICK = (0, 2, 6, 10, 20)
 
 
 def points(policies: Sequence[str], quick: int) -> Callable[[Scale], list[Point]]:
-    """A point is one policy at one share of outliers, on many batches; on fewer in a quick run, by how noisy it is."""
+    """Make the sweep: one policy at one share of outliers, averaged over 40 batches, or `quick` in a quick run."""
 
     def batches(scale: Scale, places: str) -> int:
         return scale.of(40, quick if places == "spread" else 4)
@@ -35,43 +35,43 @@ def points(policies: Sequence[str], quick: int) -> Callable[[Scale], list[Point]
     return listed
 
 
-def averaged(point: Point, of_batch: Callable[[int], float]) -> dict[str, Any]:
-    """A figure's mean over batches, and that of each."""
-    each = [of_batch(batch) for batch in range(point["batches"])]
+def average_batches(point: Point, measure_batch: Callable[[int], float]) -> dict[str, Any]:
+    """A figure of each batch, and its mean."""
+    each = [measure_batch(batch) for batch in range(point["batches"])]
     return {"mean": float(np.mean(each)), "each": each}
 
 
 def plots(figure: str, title: str, y: str, labels: Mapping[str, str]) -> tuple[Plot, ...]:
-    """The figure, and once more for each other way to place outliers."""
+    """The paper's figure, and one more plot for each other placement of the outliers."""
     return tuple(
         Plot(
             figure if places == "spread" else f"{figure}-{places}",
-            f"{title}: {told}",
+            f"{title}: {description}",
             "outliers (% of the tuples of the first operator)",
             y,
             _lines(places, labels),
         )
-        for places, told in PLACES.items()
+        for places, description in PLACES.items()
     )
 
 
-def _lines(places: str, labels: Mapping[str, str]) -> Callable[[Measured], Sequence[Line]]:
-    drawn = over("mean", "percent", "policy", labels)
-    return lambda measured: drawn(measured.where(places=places))
+def _lines(places: str, labels: Mapping[str, str]) -> Callable[[Measurements], Sequence[PlotLine]]:
+    make_lines = lines_over("mean", "percent", "policy", labels)
+    return lambda measured: make_lines(measured.where(places=places))
 
 
 def at(places: str, figure: Figure) -> Figure:
-    """The same number where outliers wait elsewhere."""
+    """The figure for one placement of the outliers."""
     return lambda measured: figure(measured.where(places=places))
 
 
 def elsewhere(figure: Figure) -> dict[str, Figure]:
-    """Other readings: the paper does not say where outliers wait."""
-    return {told: at(places, figure) for places, told in PLACES.items() if places != "spread"}
+    """Other readings, since the paper does not say where outliers wait: the figure for each other placement."""
+    return {text: at(places, figure) for places, text in PLACES.items() if places != "spread"}
 
 
 def excess(policy: str, base: str, up_to: float = 100) -> Figure:
-    """The most by which one policy is above another at any share of outliers, as a share."""
+    """The greatest relative excess of one policy over another, at any share of outliers."""
     return lambda measured: max(
         measured.value("mean", policy=policy, percent=percent) / measured.value("mean", policy=base, percent=percent)
         - 1
@@ -81,14 +81,14 @@ def excess(policy: str, base: str, up_to: float = 100) -> Figure:
 
 
 def distance(policy: str, base: str) -> Figure:
-    """The most by which one policy is off another, on either side."""
+    """The greatest relative difference of two policies, in either direction."""
     return lambda measured: max(excess(policy, base)(measured), excess(base, policy)(measured))
 
 
 def single_batch(policy: str, base: str) -> Figure:
-    """The same on one batch, as a paper may have drawn it: the mean of what each of ours would have shown."""
+    """The greatest relative excess on a single batch, as the paper may have measured it; the mean over our batches."""
 
-    def figure(measured: Measured) -> float:
+    def figure(measured: Measurements) -> float:
         ratios = [
             np.array(measured.series("each", policy=policy, percent=percent))
             / np.array(measured.series("each", policy=base, percent=percent))
@@ -99,21 +99,21 @@ def single_batch(policy: str, base: str) -> Figure:
     return figure
 
 
-def growth(measured: Measured, policy: str) -> float:
-    """How many times as much it is with the most outliers as without."""
+def growth(measured: Measurements, policy: str) -> float:
+    """A policy's mean at the greatest share of outliers over that without outliers."""
     _, means = measured.line("mean", "percent", policy=policy)
     return means[-1] / means[0]
 
 
-def hit_harder(policy: str, others: Sequence[str]) -> Figure:
-    """Its growth over the greatest of the others."""
+def growth_over_others(policy: str, others: Sequence[str]) -> Figure:
+    """A policy's growth over the greatest growth of the others."""
     return lambda measured: growth(measured, policy) / max(growth(measured, other) for other in others)
 
 
 def least_rise(policies: Sequence[str]) -> Figure:
-    """From any share of outliers to the next, of any policy, as a ratio."""
+    """The least ratio from one share of outliers to the next, under any policy."""
 
-    def figure(measured: Measured) -> float:
+    def figure(measured: Measurements) -> float:
         curves = [measured.line("mean", "percent", policy=policy)[1] for policy in policies]
         return min(after / before for means in curves for before, after in pairwise(means))
 

@@ -1,4 +1,4 @@
-"""Babcock et al., "Chain": the experiments of section 5, the example, and what is said in passing."""
+"""Babcock et al., "Chain", SIGMOD 2003: example 1, the experiments of section 5, and claims made without data."""
 
 from dsms.papers.chain.example import EXAMPLE
 from dsms.papers.chain.falling import AS_CHAIN
@@ -14,7 +14,7 @@ PAPER = Paper(
     citation="B. Babcock, S. Babu, M. Datar, R. Motwani: Chain: Operator Scheduling for Memory Minimization in Data "
     "Stream Systems. SIGMOD 2003.",
     experiments=(EXAMPLE, TWO, FOUR, RELATION, JOINED, SEVERAL, SWITCHES, UNIFORM, THROUGHPUT, AS_CHAIN),
-    notes="In the text at hand every digit is lost. The numbers of the example are recovered, as only they agree with "
-    "what is said of them; progress charts, costs, loads and arrivals are chosen, and what words such as "
-    "“far better” mean is set in one place (dsms/papers/chain/words.py).",
+    notes="Our copy of the text has lost every digit. The numbers of the example are recovered: only they agree with "
+    "the sentences about them. Progress charts, costs, loads and arrivals are chosen. One file defines in numbers "
+    "what words such as “far better” mean (dsms/papers/chain/thresholds.py).",
 )

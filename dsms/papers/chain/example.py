@@ -1,4 +1,4 @@
-"""The paper's example 1: what is held at each instant, to the digit."""
+"""Example 1 of the paper: the queue size at each instant under Greedy and FIFO, compared with the printed table."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import Any
 
 import dsms
 from dsms.papers.chain.runs import LABELS
-from dsms.papers.claim import Claim, Figure, at_least, at_most, near
-from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
-from dsms.papers.measured import Measured
+from dsms.papers.claim import Claim, Figure, band_from, band_near, band_up_to
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Point, Scale
+from dsms.papers.measurements import Measurements
 
 THRESHOLD = 3.0
-TABLE = {"greedy": (1, 1.2, 1.4, 1.6, 1.8), "fifo": (1, 1.2, 2.0, 2.2, 3.0)}  # as printed: at 0, 1, … 4
+TABLE = {"greedy": (1, 1.2, 1.4, 1.6, 1.8), "fifo": (1, 1.2, 2.0, 2.2, 3.0)}  # printed queue sizes at 0, 1, … 4
 ROUNDING = 1e-9
 PLAN: dict[str, Any] = {
     "streams": {"s": {"arrivals": {"kind": "list", "at": [0, 1, 2, 3, 4, 5, 6]}}},
@@ -20,7 +20,7 @@ PLAN: dict[str, Any] = {
             "from": "s",
             "operators": [
                 {"name": "o1", "cost": 1.0, "selectivity": 0.2},
-                {"name": "o2", "cost": 5.0, "selectivity": 0.0},  # a unit of time for the 0.2 that get to it
+                {"name": "o2", "cost": 5.0, "selectivity": 0.0},  # one time unit for the 0.2 of a tuple that reach it
             ],
         }
     },
@@ -42,10 +42,10 @@ def measure(point: Point) -> dict[str, Any]:
     }
 
 
-def off(policy: str) -> Figure:
+def table_difference(policy: str) -> Figure:
     """The largest difference from the paper's table."""
 
-    def difference(measured: Measured) -> float:
+    def difference(measured: Measurements) -> float:
         held = measured.series("held", policy=policy)
         return max(abs(ours - printed) for ours, printed in zip(held, TABLE[policy], strict=False))
 
@@ -56,9 +56,9 @@ def _of(policy: str, figure: str) -> Figure:
     return lambda measured: measured.value(figure, policy=policy)
 
 
-def _lines(measured: Measured) -> list[Line]:
+def _lines(measured: Measurements) -> list[PlotLine]:
     return [
-        Line(label, measured.series("at", policy=policy), measured.series("held", policy=policy))
+        PlotLine(label, measured.series("at", policy=policy), measured.series("held", policy=policy))
         for policy, label in LABELS.items()
     ]
 
@@ -67,19 +67,19 @@ def _table_claim(policy: str) -> Claim:
     label = LABELS[policy]
     return Claim(
         f"table-{policy}",
-        f"What {label} holds at 0, 1, … 4 (the largest difference from the table).",
+        f"Queue size of {label} at 0, 1, … 4 (ours: the largest difference from the table).",
         ", ".join(f"{held:g}" for held in TABLE[policy]),
-        off(policy),
-        at_most(ROUNDING),
-        reading="The digits are destroyed; these are recovered, and agree with all that is said about them.",
+        table_difference(policy),
+        band_up_to(ROUNDING),
+        reading="The printed digits are lost; these are recovered, and agree with every sentence about them.",
     )
 
 
 EXAMPLE = Experiment(
     name="example",
-    title="Example 1: seven tuples, one a unit of time",
-    setup="O1 takes a unit of time and leaves 0.2 of a tuple; O2 takes a unit for that, and its output leaves. Tuples "
-    "arrive at 0, 1, … 6, and none after. Tuples are fractional: memory is what is left of them. A visit of "
+    title="Example 1: seven tuples, one per time unit",
+    setup="O1 takes one time unit and leaves 0.2 of a tuple; O2 takes one unit for that, and its output leaves. Tuples "
+    "arrive at 0, 1, … 6. Tuples are fractional: memory is the sum of what is left of them. A visit of "
     "Round-robin is one tuple.",
     points=points,
     measure=measure,
@@ -89,24 +89,25 @@ EXAMPLE = Experiment(
         _table_claim("fifo"),
         Claim(
             "threshold-greedy",
-            "With room for 3, Greedy gets through (the most it holds).",
+            "Greedy manages with room for 3 tuples (ours: its largest queue size).",
             "at most 3",
             _of("greedy", "max"),
-            at_most(THRESHOLD),
+            band_up_to(THRESHOLD),
         ),
         Claim(
             "threshold-fifo",
-            "With room for 3, FIFO does not get through (the most it holds).",
+            "FIFO does not manage with room for 3 tuples (ours: its largest queue size).",
             "more than 3",
             _of("fifo", "max"),
-            at_least(THRESHOLD + ROUNDING),
+            band_from(THRESHOLD + ROUNDING),
         ),
         Claim(
             "empty-after-13",
-            "Both are done when the seven units of rest are over (the later of the two).",
+            "Both have emptied their queues at the end of the seven units without arrivals (ours: the later of the "
+            "two).",
             "14",
             lambda measured: max(measured.value("elapsed", policy=policy) for policy in TABLE),
-            near(14, ROUNDING),
+            band_near(14, ROUNDING),
         ),
     ),
 )

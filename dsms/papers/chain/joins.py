@@ -1,26 +1,25 @@
-"""Queries over several streams: a window join, alone and beside two queries over single streams."""
+"""The experiments over several streams: a window join alone, and together with two queries over single streams."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dsms.papers.chain import words
-from dsms.papers.chain.data import SAID, kinds
+from dsms.papers.chain import thresholds as words
+from dsms.papers.chain.data import ARRIVALS_TEXT, data_sets
 from dsms.papers.chain.plots import queues
 from dsms.papers.chain.queries import AFTER, BEFORE, CHARTS, JOIN, LAST, LOAD
 from dsms.papers.chain.runs import BY_TUPLE, POLICIES, VISITS, memory, sweep
-from dsms.papers.chain.words import MEANT, best_of_others, least, over
+from dsms.papers.chain.thresholds import MEANT, best_of_others, least, over
 from dsms.papers.claim import Claim
 from dsms.papers.experiment import Experiment, Point, Scale
 
-TUPLES, QUICK = 120_000, 8_000  # the CPU could handle within the run, if they were all of R
+TUPLES, QUICK = 120_000, 8_000  # run length: the tuples of R that the CPU can process in it
 
 SHAPE = (
-    f"R passes a selection of selectivity {BEFORE[1]:g}, is joined with S in tuple-based windows in the order of "
-    f"timestamps (the join waits while one of its inputs is empty), and what comes out passes a selection of "
-    f"{AFTER[1]:g} and one of {LAST[1]:g}. The join gives {JOIN[1]:g} tuple for each it gets, and is run by this "
-    f"figure rather than on values. Costs {BEFORE[0]:g}, {JOIN[0]:g}, {AFTER[0]:g} and {LAST[0]:g}. All of these "
-    f"are lost in the paper, and chosen. "
+    f"R passes a selection of selectivity {BEFORE[1]:g} and is joined with S in tuple-based windows, in the order of "
+    f"timestamps: the join waits while one of its inputs is empty. Its output passes a selection of {AFTER[1]:g} and "
+    f"one of {LAST[1]:g}. The join is abstract: it yields {JOIN[1]:g} tuple for each input tuple. Costs are "
+    f"{BEFORE[0]:g}, {JOIN[0]:g}, {AFTER[0]:g} and {LAST[0]:g}. The paper's numbers are lost; these are chosen. "
 )
 
 
@@ -29,7 +28,7 @@ def _points(query: str) -> Callable[[Scale], list[Point]]:
         return [
             each
             for seed in scale.numbers()
-            for data in kinds(scale)
+            for data in data_sets(scale)
             for bounds, policies in ((False, (*POLICIES, BY_TUPLE)), (True, POLICIES))
             for each in sweep(
                 {"seed": seed, "query": query, "tuples": scale.of(TUPLES, QUICK), "bounds": bounds, **data}, policies
@@ -39,14 +38,14 @@ def _points(query: str) -> Callable[[Scale], list[Point]]:
     return points
 
 
-ASKED = "the join asks how old an empty input's next tuple can be"
-HELD_UP = (
-    "While one input of the join is empty, what comes by the other waits for it under every policy alike, which blurs "
-    "the difference."
+BOUNDS = "the join knows a lower bound of an empty input's next timestamp"
+WAITING = (
+    "While one input of the join is empty, tuples of the other wait for it under every policy, which blurs the "
+    "difference."
 )
 
 
-def _worse(name: str, policy: str, label: str) -> Claim:
+def _much_worse(name: str, policy: str, label: str) -> Claim:
     return Claim(
         f"{name}-much-worse",
         f"{label} is much worse than Chain.",
@@ -55,9 +54,9 @@ def _worse(name: str, policy: str, label: str) -> Claim:
         words.FAR,
         words.FAR_DIRECTION,
         reading=MEANT["far"],
-        because=HELD_UP,
+        because=WAITING,
         others={
-            ASKED: least(over(policy, "chain"), bounds=True),
+            BOUNDS: least(over(policy, "chain"), bounds=True),
             "by the peak": least(over(policy, "chain", "max"), bounds=False),
         },
     )
@@ -66,11 +65,11 @@ def _worse(name: str, policy: str, label: str) -> Claim:
 JOINED = Experiment(
     name="window-join",
     title="A window join of two streams",
-    setup=f"{SHAPE}Both streams take {LOAD / 2:.0%} of the CPU. {VISITS} {SAID}",
+    setup=f"{SHAPE}Both streams take {LOAD / 2:.0%} of the CPU. {VISITS} {ARRIVALS_TEXT}",
     points=_points("join"),
     measure=memory,
     plots=queues("window-join", "Window join", bounds=False),
-    claims=(_worse("greedy", "greedy", "Greedy"), _worse("fifo", "fifo", "FIFO")),
+    claims=(_much_worse("greedy", "greedy", "Greedy"), _much_worse("fifo", "fifo", "FIFO")),
 )
 
 SEVERAL = Experiment(
@@ -78,7 +77,7 @@ SEVERAL = Experiment(
     title="Three queries over four streams",
     setup=f"Three queries. The first: {SHAPE}The others are those with two operators, {CHARTS['two']}, and with four, "
     f"{CHARTS['four']}, each on a stream of its own. Each of the four streams takes {LOAD / 4:.1%} of the CPU. "
-    f"{VISITS} {SAID}",
+    f"{VISITS} {ARRIVALS_TEXT}",
     points=_points("several"),
     measure=memory,
     plots=queues("multiple-queries", "Multiple queries", bounds=False),
@@ -90,10 +89,10 @@ SEVERAL = Experiment(
             least(best_of_others(), bounds=False),
             words.FAR,
             words.FAR_DIRECTION,
-            reading=f"The best of the others, by Chain. {MEANT['far']} {VISITS}",
-            because=HELD_UP + " Round-robin with long visits is the best of the others.",
+            reading=f"Ours: the memory of the best other policy over Chain's. {MEANT['far']} {VISITS}",
+            because=WAITING + " Round-robin with long visits is the best of the others.",
             others={
-                ASKED: least(best_of_others(), bounds=True),
+                BOUNDS: least(best_of_others(), bounds=True),
                 "round-robin with visits of one tuple": least(
                     lambda measured, at: min(
                         over(policy, "chain")(measured, at) for policy in ("fifo", BY_TUPLE, "greedy")

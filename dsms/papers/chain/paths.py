@@ -1,19 +1,19 @@
-"""Queries over one stream: two operators, four, and a join with a stored relation."""
+"""The experiments over one stream: two operators, four operators, and a join with a stored relation."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from dsms.papers.chain import words
-from dsms.papers.chain.data import BURSTY, FLOW, LARGE_FLOW, SAID, kinds
+from dsms.papers.chain import thresholds as words
+from dsms.papers.chain.data import ARRIVALS_TEXT, BURSTY, FLOW, LARGE_FLOW, data_sets
 from dsms.papers.chain.plots import queues
 from dsms.papers.chain.queries import CHARTS, LOAD
 from dsms.papers.chain.runs import BY_TUPLE, POLICIES, VISITS, memory, sweep
-from dsms.papers.chain.words import MEANT, OneSet, apart, farthest, least, most, only, over, over_others, way
+from dsms.papers.chain.thresholds import MEANT, OneSet, apart, farthest, least, most, only, over, over_others, way
 from dsms.papers.claim import Claim, Figure
 from dsms.papers.experiment import Experiment, Point, Scale
 
-TUPLES, QUICK = 120_000, 8_000  # the CPU could handle within the run
+TUPLES, QUICK = 120_000, 8_000  # run length: the tuples that the CPU can process in it
 SHORT = "four, short end"
 
 
@@ -23,7 +23,7 @@ def _points(*queries: str) -> Callable[[Scale], list[Point]]:
             each
             for seed in scale.numbers()
             for query in queries
-            for data in (*kinds(scale), {"data": BURSTY})
+            for data in (*data_sets(scale), {"data": BURSTY})
             for each in sweep(
                 {"seed": seed, "query": query, "tuples": scale.of(TUPLES, QUICK), **data}, (*POLICIES, BY_TUPLE)
             )
@@ -33,11 +33,11 @@ def _points(*queries: str) -> Callable[[Scale], list[Point]]:
 
 
 def _setup(query: str, shape: str) -> str:
-    drawn = ", ".join(f"({time:g}, {size:g})" for time, size in CHARTS[query])
+    chart = ", ".join(f"({time:g}, {size:g})" for time, size in CHARTS[query])
     return (
-        f"{shape} Its progress chart is {drawn}; the paper's is lost, and this one was chosen. Tuples are individual "
-        f"and pass by chance; the stream takes {LOAD:.0%} of the CPU. Memory is the number of tuples in all queues, "
-        f"the one in service included. {VISITS} {SAID}"
+        f"{shape} Its progress chart is {chart}; the paper's is lost, and this one was chosen. Tuples are individual "
+        f"and pass at random; the stream takes {LOAD:.0%} of the CPU. Memory is the number of tuples in all queues, "
+        f"the one in service included. {VISITS} {ARRIVALS_TEXT}"
     )
 
 
@@ -58,7 +58,7 @@ TWO = Experiment(
     claims=(
         Claim(
             "greedy-equals-chain",
-            "Greedy and Chain are the same, as the first operator is also the steeper one.",
+            "Greedy and Chain are equal, as the first operator is also the steeper one.",
             "no number: one line in the figure",
             apart("greedy", "chain", query="two"),
             words.EQUAL,
@@ -73,7 +73,7 @@ TWO = Experiment(
             words.ALMOST,
             words.ALMOST_DIRECTION,
             reading=MEANT["almost"] + " " + VISITS,
-            because="Where bursts are small and all hold little, it counts what comes during a visit to the slow one.",
+            because="With small bursts all queues are short, and arrivals during a visit to the slow operator matter.",
             others={"visits of one tuple": most(way(BY_TUPLE), query="two"), **_bursty(way("rr"), "two")},
         ),
         Claim(
@@ -83,7 +83,7 @@ TWO = Experiment(
             least(over_others("fifo"), query="two"),
             words.FAR,
             words.FAR_DIRECTION,
-            reading="FIFO's memory by that of the worst of the others. " + MEANT["far"],
+            reading="Ours: FIFO's memory over that of the worst other policy. " + MEANT["far"],
             others={
                 "by the peak": least(over_others("fifo", "max"), query="two"),
                 **_bursty(over_others("fifo"), "two"),
@@ -93,11 +93,10 @@ TWO = Experiment(
 )
 
 NOT_GREEDY = (
-    "On the chosen chart Greedy is not bad, but the same as Chain: the last operator frees 0.1 in 9 units (0.011 a "
-    "unit), less than the first two (0.05 in 3, 0.017), so that Greedy leaves it for later just as Chain does. "
-    "Whatever the paper's chart was, its last operator must have freed more a unit than the first: with 3 units "
-    "instead of 9 it does, and Greedy then finishes tuples, as FIFO does, rather than bring others to where "
-    "they shrink."
+    "On the chosen chart Greedy is not bad, but equals Chain. The last operator frees 0.1 in 9 units (0.011 a "
+    "unit), less than the first two (0.05 in 3, 0.017), so Greedy postpones it just as Chain does. In the paper's "
+    "chart the last operator must have freed more per unit than the first. With 3 units instead of 9 it does: then "
+    "Greedy finishes tuples, as FIFO does, instead of bringing others to the selective operator."
 )
 
 FOUR = Experiment(
@@ -172,8 +171,8 @@ RELATION = Experiment(
     title="A join with a stored relation, of selectivity above 1",
     setup=_setup(
         "relation",
-        "One query: a weak selection, a join with a stored relation that gives more tuples than it gets, a selective "
-        "operator, and a slow one. The first three are one chain.",
+        "One query: a weak selection, a join with a stored relation that multiplies tuples, a selective operator, and "
+        "a slow one. The first three are one chain.",
     ),
     points=_points("relation"),
     measure=memory,
@@ -181,7 +180,7 @@ RELATION = Experiment(
     claims=(
         Claim(
             "greedy-bad",
-            "Greedy, which puts off the operator that multiplies tuples, is bad.",
+            "Greedy, which postpones the operator that multiplies tuples, is bad.",
             "no number",
             least(over("greedy", "chain"), query="relation"),
             words.FAR,
@@ -197,8 +196,8 @@ RELATION = Experiment(
             words.FAR,
             words.FAR_DIRECTION,
             reading=MEANT["far"] + " " + VISITS,
-            because="As every operator with work is given as much time, Round-robin keeps up with bursts that are not "
-            "far above capacity; it falls behind in large ones, or where a visit is one tuple.",
+            because="Round-robin gives every operator with work the same time, and so keeps up with bursts that are "
+            "not far above capacity. It falls behind in large bursts, or if a visit is one tuple.",
             others={
                 "visits of one tuple": least(over(BY_TUPLE, "chain"), query="relation"),
                 **_bursty(over("rr", "chain"), "relation"),

@@ -1,4 +1,4 @@
-"""The queries of the experiments: operator paths by their progress charts, the window join, and several at once."""
+"""The plans of the Chain experiments: operator paths from progress charts, the window join, and several queries."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from dsms.papers.chain.data import arrivals
 from dsms.papers.experiment import Point
 
-LOAD = 0.9  # of the CPU, all streams together
+LOAD = 0.9  # share of the CPU that all streams take together
 
-# Operator points: the time and the size of what is left of a tuple. The paper's are lost; these are chosen.
+# Points of progress charts: processing time so far, and the remaining size of a tuple. The paper's are lost; chosen.
 CHARTS: dict[str, tuple[tuple[float, float], ...]] = {
     "two": ((0, 1), (1, 0.2), (6, 0)),
     "four": ((0, 1), (3, 0.95), (6, 0.9), (7, 0.1), (16, 0)),
@@ -20,36 +20,41 @@ CHARTS: dict[str, tuple[tuple[float, float], ...]] = {
     "falling": ((0, 1), (1, 0.5), (3, 0.25), (7, 0.1), (15, 0)),
 }
 
-# The window join: cost and selectivity of R's selection, the join, and the two selections behind it; chosen, too.
+# Cost and selectivity of R's selection, the window join, and the two selections after it; chosen as well.
 BEFORE, JOIN, AFTER, LAST = (1.0, 0.9), (2.0, 1.0), (1.0, 0.1), (50.0, 0.9)
 
 
-class Source(NamedTuple):
-    """A stream, and about how long one of its tuples takes on the way to a sink."""
+class ChainSource(NamedTuple):
+    """A stream, and about how much processing time one of its tuples needs on its path to a sink."""
 
     name: str
     work: float
 
 
-SOURCES: dict[str, tuple[Source, ...]] = {
-    **{chart: (Source("s", points[-1][0]),) for chart, points in CHARTS.items()},
-    "join": (Source("R", 8.0), Source("S", 8.0)),
-    "several": (Source("R", 8.0), Source("S", 8.0), Source("T", CHARTS["two"][-1][0]), Source("U", 16.0)),
-    "two falling": (Source("T", CHARTS["two"][-1][0]), Source("U", CHARTS["falling"][-1][0])),
+SOURCES: dict[str, tuple[ChainSource, ...]] = {
+    **{chart: (ChainSource("s", points[-1][0]),) for chart, points in CHARTS.items()},
+    "join": (ChainSource("R", 8.0), ChainSource("S", 8.0)),
+    "several": (
+        ChainSource("R", 8.0),
+        ChainSource("S", 8.0),
+        ChainSource("T", CHARTS["two"][-1][0]),
+        ChainSource("U", 16.0),
+    ),
+    "two falling": (ChainSource("T", CHARTS["two"][-1][0]), ChainSource("U", CHARTS["falling"][-1][0])),
 }
 
 
 def path(points: Sequence[tuple[float, float]], prefix: str = "o") -> list[dict[str, Any]]:
-    """The operators of a chart: an operator's cost is for a whole tuple, the chart's time for what is left of one."""
+    """The operators of a progress chart; its times are for the remaining tuple, an operator's cost for a whole one."""
     steps = itertools.pairwise(points)
     return [
-        {"name": f"{prefix}{place}", "cost": (till - since) / size, "selectivity": left / size if left else 1.0}
-        for place, ((since, size), (till, left)) in enumerate(steps, 1)
+        {"name": f"{prefix}{place}", "cost": (end - start) / size, "selectivity": left / size if left else 1.0}
+        for place, ((start, size), (end, left)) in enumerate(steps, 1)
     ]
 
 
 def table(point: Point) -> dict[str, Any]:
-    """The plan of a point, with arrivals up to its horizon."""
+    """The plan table of a point, with arrivals up to its horizon."""
     query, sources = point["query"], SOURCES[point["query"]]
     streams = {
         source.name: {
@@ -62,7 +67,7 @@ def table(point: Point) -> dict[str, Any]:
 
 
 def horizon(point: Point) -> float:
-    """When arrivals end: in which time the CPU could handle so many of the first stream's tuples."""
+    """When arrivals end: the time in which the CPU can process the point's `tuples` of the first stream."""
     return float(point["tuples"] * SOURCES[point["query"]][0].work)
 
 
@@ -74,7 +79,7 @@ def _queries(query: str) -> dict[str, Any]:
             "t": {"from": "T", "operators": path(CHARTS["two"], "t")},
             "u": {"from": "U", "operators": path(CHARTS["falling"], "u")},
         }
-    join = {"operators": _joined()}
+    join = {"operators": _join_operators()}
     if query == "join":
         return {"join": join}
     return {
@@ -84,10 +89,10 @@ def _queries(query: str) -> dict[str, Any]:
     }
 
 
-def _joined() -> list[dict[str, Any]]:
-    places = {"before": (BEFORE, ["R"]), "join": (JOIN, ["before", "S"]), "after": (AFTER, ["join"]),
-              "last": (LAST, ["after"])}  # fmt: skip
+def _join_operators() -> list[dict[str, Any]]:
+    operators = {"before": (BEFORE, ["R"]), "join": (JOIN, ["before", "S"]), "after": (AFTER, ["join"]),
+                 "last": (LAST, ["after"])}  # fmt: skip
     return [
         {"name": name, "inputs": inputs, "cost": cost, "selectivity": selectivity}
-        for name, ((cost, selectivity), inputs) in places.items()
+        for name, ((cost, selectivity), inputs) in operators.items()
     ]

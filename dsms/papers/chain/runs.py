@@ -1,4 +1,4 @@
-"""One run of an experiment: how much memory a policy needs over time, and how often it turns from one to another."""
+"""Simulates one point of a Chain experiment and measures its memory, its operator switches and its results."""
 
 from __future__ import annotations
 
@@ -6,36 +6,36 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dsms
-from dsms.departures import Departures
-from dsms.journal import Journal
-from dsms.observers import Observer
+from dsms.data.journal import Journal
+from dsms.engine.observers import Observer
+from dsms.engine.runners.runner import Step
+from dsms.measure.completions import Completions
 from dsms.papers.chain.queries import SOURCES, horizon, table
 from dsms.papers.experiment import Point
-from dsms.runners.base import Step
-from dsms.segment import Segment
+from dsms.plan.segment import Segment
 
-VISIT = 20  # tuples of the first stream, through all of their path: what a visit of round robin takes in time
-SAMPLES = 280  # up to the last arrival
-LONGEST = 300  # of a series
+VISIT_TUPLES = 20  # a visit of round robin lasts as long as this many tuples of the first stream take to a sink
+SAMPLES = 280  # of the queue size, up to the last arrival
+MAX_SERIES_POINTS = 300
 LABELS = {"fifo": "FIFO", "greedy": "Greedy", "rr": "Round-robin", "chain": "Chain"}  # as in the paper's legends
 POLICIES = tuple(LABELS)
 BY_TUPLE = "rr-by-tuple"  # round robin with visits of one tuple
 
 VISITS = (
-    f"A visit of Round-robin lasts as long as {VISIT} tuples take through the whole path, since the paper's quantum "
-    "is lost."
+    f"A visit of Round-robin lasts as long as {VISIT_TUPLES} tuples take through the whole path, since the paper's "
+    "quantum is lost."
 )
 
 
 def policy_text(point: Point) -> str:
-    """The policy that a point names; round robin with its quantum, unless a visit is to be one tuple."""
+    """The policy text of a point; round robin gets its quantum, except where a visit is one tuple."""
     if point["policy"] == "rr":
-        return f"rr:time={VISIT * SOURCES[point['query']][0].work}"
+        return f"rr:time={VISIT_TUPLES * SOURCES[point['query']][0].work}"
     return "rr" if point["policy"] == BY_TUPLE else str(point["policy"])
 
 
 def memory(point: Point) -> dict[str, Any]:
-    """What the queues held: mean, maximum, and over time."""
+    """The queue size: its mean, its maximum, and its samples over time."""
     run = dsms.simulate(table(point), policy_text(point), sample=horizon(point) / SAMPLES)
     at, held = series(run.memory.samples)
     level = run.memory.tuples
@@ -44,13 +44,13 @@ def memory(point: Point) -> dict[str, Any]:
 
 
 def series(samples: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    """Instants and values, at most `LONGEST` of them, evenly chosen."""
-    every = -(-len(samples) // LONGEST) or 1
+    """Instants and values, evenly thinned out to at most MAX_SERIES_POINTS."""
+    every = -(-len(samples) // MAX_SERIES_POINTS) or 1
     return [at for at, _ in samples[::every]], [value for _, value in samples[::every]]
 
 
-class Operators(Observer):
-    """How often another operator runs than the one before, whatever policies cut a plan into."""
+class OperatorObserver(Observer):
+    """Counts how often an operator runs after a different one, whatever segments the policy has."""
 
     trusted = True
 
@@ -60,14 +60,14 @@ class Operators(Observer):
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         for step in steps:
-            station = step[0].station.index
+            station = step.queue.station.index
             if station != self._last:
                 self.switches += self._last >= 0
                 self._last = station
 
 
-class Leaving(Observer):
-    """The results that have left by certain instants."""
+class OutputObserver(Observer):
+    """Counts the results that have left by each of the given instants."""
 
     trusted = True
 
@@ -76,9 +76,9 @@ class Leaving(Observer):
         self.left = [0] * len(at)
 
     def read(self, journal: Journal) -> None:
-        gone = Departures.of(journal)
+        completions = Completions.of(journal)
         for place, instant in enumerate(self.at):
-            self.left[place] += int(gone.alike[gone.left <= instant].sum())
+            self.left[place] += int(completions.alike[completions.left <= instant].sum())
 
 
 def sweep(point: Mapping[str, Any], policies: Sequence[str] = POLICIES) -> list[Point]:

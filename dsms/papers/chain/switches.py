@@ -1,4 +1,4 @@
-"""How often the CPU turns from one operator to another."""
+"""Context switches: how often each policy switches between operators or chains, for each arriving tuple."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 import dsms
 from dsms.papers.chain.data import SYNTHETIC
 from dsms.papers.chain.queries import table
-from dsms.papers.chain.runs import BY_TUPLE, LABELS, POLICIES, Operators, policy_text, sweep
-from dsms.papers.claim import Claim, Figure, at_most
-from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
-from dsms.papers.measured import Measured
+from dsms.papers.chain.runs import BY_TUPLE, LABELS, POLICIES, OperatorObserver, policy_text, sweep
+from dsms.papers.claim import Claim, Figure, band_up_to
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Point, Scale
+from dsms.papers.measurements import Measurements
 
 QUERIES = {
     "two": "two operators",
@@ -20,10 +20,10 @@ QUERIES = {
     "join": "window join",
     "several": "multiple queries",
 }
-EMPTIED = ":ratio=1.0"  # what there is in the queue is taken at once
+EMPTIED = ":ratio=1.0"  # policy parameter: a turn takes the whole queue
 TUPLES, QUICK = 40_000, 2_500
-FEWER = at_most(1 - 1e-9)
-AT_LEAST_NOT_MORE = at_most(1)
+FEWER = band_up_to(1 - 1e-9)
+AT_LEAST_NOT_MORE = band_up_to(1)
 
 
 def points(scale: Scale) -> list[Point]:
@@ -39,30 +39,32 @@ def points(scale: Scale) -> list[Point]:
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """For each tuple that came: changes of the operator, and of what the policy schedules (a whole chain for Chain)."""
-    operators = Operators()
+    """Switches per arrived tuple: between operators, and between the policy's segments (for Chain whole chains)."""
+    operators = OperatorObserver()
     run = dsms.simulate(table(point), policy_text(point), observers=[operators])
     return {"operators": operators.switches / run.admitted, "units": run.switches / run.admitted}
 
 
 def ratio(figure: str, other: str, chain: str = "chain", of: Callable[[Sequence[float]], float] = max) -> Figure:
-    """Chain's switches by another policy's: on the query where Chain does worst, unless told otherwise."""
+    """Chain's switches over another policy's; by default on the query where that is greatest."""
 
-    def found(measured: Measured) -> float:
-        each = [measured.where(query=query) for query in QUERIES]
-        return of([one.value(figure, policy=chain) / one.value(figure, policy=other) for one in each])
+    def switches_ratio(measured: Measurements) -> float:
+        by_query = [measured.where(query=query) for query in QUERIES]
+        return of([runs.value(figure, policy=chain) / runs.value(figure, policy=other) for runs in by_query])
 
-    return found
+    return switches_ratio
 
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
 
 
-def _lines(figure: str) -> Callable[[Measured], list[Line]]:
-    def lines(measured: Measured) -> list[Line]:
+def _lines(figure: str) -> Callable[[Measurements], list[PlotLine]]:
+    def lines(measured: Measurements) -> list[PlotLine]:
         return [
-            Line(label, range(len(QUERIES)), [measured.value(figure, policy=policy, query=query) for query in QUERIES])
+            PlotLine(
+                label, range(len(QUERIES)), [measured.value(figure, policy=policy, query=query) for query in QUERIES]
+            )
             for policy, label in LABELS.items()
         ]
 
@@ -77,9 +79,9 @@ def _plot(figure: str, title: str) -> Plot:
 
 
 READING = (
-    "A switch is that something else is scheduled than before: a chain of Chain's is one thing, which Chain takes "
-    "tuples through operator by operator. Turns are of one tuple. Chain's switches by the other's, of all queries "
-    "where Chain does worst."
+    "A switch is a turn of another segment than before. A whole chain is one segment for Chain, which takes tuples "
+    "through it operator by operator. A turn is one tuple. Ours: Chain's switches over the other policy's, on the "
+    "query where that is greatest."
 )
 
 
@@ -107,16 +109,16 @@ def _claim(other: str, because: str, others: Mapping[str, Figure] | None = None)
 SWITCHES = Experiment(
     name="context-switches",
     title="Context switches",
-    setup="The queries of all experiments, on synthetic data: how often something else is scheduled than before, for "
-    "each tuple that arrives. The paper claims it without data. Visits of Round-robin as in the other experiments.",
+    setup="The queries of all experiments, on synthetic data: how often another segment runs than before, per "
+    "arriving tuple. The paper shows no data for its claim. Visits of Round-robin as in the other experiments.",
     points=points,
     measure=measure,
     plots=(
         _plot("operators", "Switches between operators"),
-        _plot("units", "Switches between what policies schedule: chains, or operators"),
+        _plot("units", "Switches between the policies' segments: chains, or operators"),
     ),
     claims=(
-        _claim("fifo", "Within a chain Chain takes tuples from operator to operator just as FIFO on the whole path."),
+        _claim("fifo", "Within a chain, Chain takes tuples from operator to operator just as FIFO on the whole path."),
         _claim(
             "rr",
             "The longer a visit of Round-robin, the fewer its switches, and the paper's quantum is lost.",
@@ -125,8 +127,8 @@ SWITCHES = Experiment(
         _claim(
             "greedy",
             "Where every operator is a chain of its own, as with two operators, Greedy and Chain do the same. If "
-            "changes of operator within a chain count, Greedy makes fewer: it lets tuples gather in front of "
-            "unproductive operators, and runs these many times in a row.",
+            "switches of operator within a chain count, Greedy makes fewer: it lets tuples queue before "
+            "unproductive operators, and then runs these many times in a row.",
         ),
     ),
 )

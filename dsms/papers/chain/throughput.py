@@ -1,4 +1,4 @@
-"""How many results there are, in the long run and in a burst."""
+"""Throughput: the number of results under each policy, in the long run and during one burst."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import dsms
 from dsms.papers.chain.data import SYNTHETIC
 from dsms.papers.chain.queries import CHARTS, horizon, path, table
-from dsms.papers.chain.runs import LABELS, POLICIES, SAMPLES, VISITS, Leaving, policy_text, sweep
-from dsms.papers.claim import Claim, Figure, above, at_least, at_most
-from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
-from dsms.papers.measured import Measured
+from dsms.papers.chain.runs import LABELS, POLICIES, SAMPLES, VISITS, OutputObserver, policy_text, sweep
+from dsms.papers.claim import Claim, Figure, band_above, band_from, band_up_to
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Point, Scale
+from dsms.papers.measurements import Measurements
 
-BURST = 3  # times what the CPU can handle
+BURST = 3  # arrival rate of the burst, as a multiple of the CPU's capacity
 
 
 def _points(scale: Scale) -> list[Point]:
@@ -36,13 +36,13 @@ def _measure(point: Point) -> dict[str, Any]:
     else:
         plan = table(point)
     at = [place * horizon(point) / SAMPLES for place in range(SAMPLES + 1)]
-    leaving = Leaving(at)
-    run = dsms.simulate(plan, policy_text(point), observers=[leaving])
-    return {"rate": run.output_rate, "outputs": run.outputs, "at": at, "left": leaving.left}
+    observer = OutputObserver(at)
+    run = dsms.simulate(plan, policy_text(point), observers=[observer])
+    return {"rate": run.output_rate, "outputs": run.outputs, "at": at, "left": observer.left}
 
 
-def _rates_apart(measured: Measured) -> float:
-    """By which share a policy's throughput differs from FIFO's, at most."""
+def _rates_apart(measured: Measurements) -> float:
+    """The greatest relative difference of a policy's throughput from FIFO's."""
     return max(
         abs(case.value("rate", policy=policy) / case.value("rate", policy="fifo") - 1)
         for data in ("burst", SYNTHETIC)
@@ -51,29 +51,29 @@ def _rates_apart(measured: Measured) -> float:
     )
 
 
-def _by_the_end_of_the_burst(other: str) -> Figure:
-    """FIFO's results by then, by another policy's."""
+def _fifo_results_at_burst_end(other: str) -> Figure:
+    """FIFO's results at the end of the burst over another policy's."""
 
-    def found(measured: Measured) -> float:
+    def results_ratio(measured: Measurements) -> float:
         case = measured.where(data="burst")
         fifo, theirs = (case.series("left", policy=policy)[SAMPLES // BURST] for policy in ("fifo", other))
         return fifo / theirs if theirs else float("inf")
 
-    return found
+    return results_ratio
 
 
-def _ahead(measured: Measured) -> float:
-    """Of the instants at which FIFO and Chain have given different numbers of results, those where FIFO is ahead."""
+def _fifo_ahead(measured: Measurements) -> float:
+    """The share of instants where FIFO has more results than Chain, among those where they differ."""
     case = measured.where(data=SYNTHETIC)
     pairs = zip(case.series("left", policy="fifo"), case.series("left", policy="chain"), strict=True)
-    different = [fifo > chain for fifo, chain in pairs if fifo != chain]
-    return sum(different) / len(different) if different else float("nan")
+    is_ahead = [fifo > chain for fifo, chain in pairs if fifo != chain]
+    return sum(is_ahead) / len(is_ahead) if is_ahead else float("nan")
 
 
-def _left(measured: Measured) -> list[Line]:
+def _lines(measured: Measurements) -> list[PlotLine]:
     case = measured.where(data="burst")
     return [
-        Line(label, case.series("at", policy=policy), case.series("left", policy=policy))
+        PlotLine(label, case.series("at", policy=policy), case.series("left", policy=policy))
         for policy, label in LABELS.items()
     ]
 
@@ -81,38 +81,39 @@ def _left(measured: Measured) -> list[Line]:
 THROUGHPUT = Experiment(
     name="throughput",
     title="Throughput in the long run and in bursts",
-    setup=f"The query with two operators: one burst at {BURST} times what the CPU can handle, then nothing until all "
-    f"is done; and synthetic data as in the experiment with two operators. {VISITS}",
+    setup=f"The query with two operators: one burst at {BURST} times the CPU's capacity, then no arrivals until all "
+    f"tuples are processed; and synthetic data as in the experiment with two operators. {VISITS}",
     points=_points,
     measure=_measure,
-    plots=(Plot("throughput", "Results of one burst", "time", "results so far", _left),),
+    plots=(Plot("throughput", "Results of one burst", "time", "results so far", _lines),),
     claims=(
         Claim(
             "same-in-the-long-run",
-            "Throughput is the same under all policies in the long run (the largest difference).",
+            "Throughput is the same under all policies in the long run (ours: the largest difference).",
             "the same",
             _rates_apart,
-            at_most(0.001),
+            band_up_to(0.001),
             form=".2%",
-            reading="Results by the time it takes to give them all; the same is less than 0.1 % apart.",
+            reading="Throughput is all results over the time until the last; less than 0.1 % apart counts as the same.",
         ),
         Claim(
             "fifo-more-in-a-burst",
             "During a burst FIFO yields more results than Chain.",
             "more; no number",
-            _by_the_end_of_the_burst("chain"),
-            at_least(1.05),
-            above(1.0),
-            reading="FIFO's results when the burst ends, by Chain's; more is 5 % or more.",
+            _fifo_results_at_burst_end("chain"),
+            band_from(1.05),
+            band_above(1.0),
+            reading="Ours: FIFO's results at the end of the burst over Chain's; 5 % or more counts as more.",
         ),
         Claim(
             "fifo-ahead",
-            "Whenever there is a difference, it is FIFO that has given more results.",
+            "Whenever there is a difference, FIFO has more results.",
             "no number",
-            _ahead,
-            at_least(0.95),
-            at_least(0.5),
-            reading="On synthetic data, of the instants at which the numbers of results so far differ.",
+            _fifo_ahead,
+            band_from(0.95),
+            band_from(0.5),
+            reading="Ours: the share of instants where FIFO is ahead, among those where the numbers of results differ; "
+            "on synthetic data.",
             form=".1%",
         ),
     ),

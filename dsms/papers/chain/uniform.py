@@ -1,4 +1,4 @@
-"""Uniform arrivals within capacity, where FIFO is said to hold least."""
+"""Uniform arrivals within capacity, for which the paper says that FIFO needs the least memory."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 import dsms
 from dsms.papers.chain.queries import table
 from dsms.papers.chain.runs import LABELS, POLICIES, VISITS, policy_text, sweep
-from dsms.papers.claim import Claim, at_least
-from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
-from dsms.papers.measured import Measured
+from dsms.papers.claim import Claim, band_from
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Point, Scale
+from dsms.papers.measurements import Measurements
 
 ROUNDING = 1e-9
 SINGLE = ("two", "four", "relation")  # queries over one stream
@@ -44,8 +44,8 @@ def _measure(point: Point) -> dict[str, Any]:
     return {"mean": level.mean, "max": level.max}
 
 
-def _best_by_fifo(measured: Measured) -> float:
-    """The least that another policy holds on average, by what FIFO holds: at the query and load where it is least."""
+def _best_by_fifo(measured: Measurements) -> float:
+    """The best other policy's mean memory over FIFO's, at the query and load where that is least."""
     return min(
         case.value("mean", policy=policy) / case.value("mean", policy="fifo")
         for query in measured.values("query")
@@ -55,21 +55,21 @@ def _best_by_fifo(measured: Measured) -> float:
     )
 
 
-def _single(measured: Measured, model: str) -> Measured:
-    return Measured(row for row in measured.where(model=model).rows if row.point["query"] in SINGLE)
+def _single(measured: Measurements, model: str) -> Measurements:
+    return Measurements(row for row in measured.where(model=model).rows if row.point["query"] in SINGLE)
 
 
-def _lines(measured: Measured) -> list[Line]:
-    found = measured.where(model="fractional", query="four")
-    return [Line(label, *found.line("mean", "load", policy=policy)) for policy, label in LABELS.items()]
+def _lines(measured: Measurements) -> list[PlotLine]:
+    runs = measured.where(model="fractional", query="four")
+    return [PlotLine(label, *runs.line("mean", "load", policy=policy)) for policy, label in LABELS.items()]
 
 
 UNIFORM = Experiment(
     name="uniform-arrivals",
     title="Uniform arrivals within capacity",
-    setup=f"One tuple every so long, at {', '.join(f'{load:.0%}' for load in LOADS)} of capacity, into the queries "
-    f"over one stream. Tuples are fractional, so that each takes the same time: with individual tuples, which pass by "
-    f"chance, the load is within capacity only on average. {VISITS}",
+    setup=f"Tuples arrive at equal intervals, at {', '.join(f'{load:.0%}' for load in LOADS)} of capacity, at the "
+    f"queries over one stream. Tuples are fractional, so that each takes the same time: individual tuples pass at "
+    f"random, and load the CPU within its capacity only on average. {VISITS}",
     points=_points,
     measure=_measure,
     plots=(Plot("uniform-arrivals", "Four operators, uniform arrivals", "load", "mean queue size (tuples)", _lines),),
@@ -79,9 +79,9 @@ UNIFORM = Experiment(
             "If arrivals are uniform and within capacity, FIFO needs the least memory.",
             "no number",
             lambda measured: _best_by_fifo(_single(measured, "fractional")),
-            at_least(1 - ROUNDING),
-            reading="The best other policy's mean memory by FIFO's, where that is least: from 1 on. Each tuple is gone "
-            "before the next comes, so that all policies do the same.",
+            band_from(1 - ROUNDING),
+            reading="Ours: the best other policy's mean memory over FIFO's, where that is least; from 1 on FIFO is "
+            "best. Each tuple is finished before the next arrives, so that all policies do the same.",
             others={
                 "individual tuples": lambda measured: _best_by_fifo(_single(measured, "individual")),
                 "several streams at once": lambda measured: _best_by_fifo(measured.where(query="several")),

@@ -1,4 +1,4 @@
-"""Sharaf, Chrysanthis, Labrinidis: freshness as what a scheduler is for."""
+"""Sharaf, Chrysanthis and Labrinidis, "Tuning QoD": FAS-MCQ, a policy that schedules queries for freshness."""
 
 from dsms.papers.experiment import Paper
 from dsms.papers.fas_mcq.beta import BETA
@@ -16,8 +16,8 @@ PAPER = Paper(
     notes=(
         "A query is stale while an update that will become a result waits or is processed; staleness is the share of "
         "time, as a mean over the 250 queries. Response is the mean over results. "
-        "Most levels of figures 3 to 7 do not come out with the uniform selectivities that the paper names as its "
-        "default. Selectivities skewed towards 1, by an exponent chosen after the fact, bring four of them near its "
-        "numbers at once."
+        "With the uniform selectivities that the paper names as its default, most levels of figures 3 to 7 are not "
+        "reproduced. Selectivities skewed towards 1, by an exponent chosen after the fact, bring four of them near "
+        "the paper's numbers at once."
     ),
 )

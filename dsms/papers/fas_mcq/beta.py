@@ -1,12 +1,12 @@
-"""Figures 5 to 7: beta, by which response is traded for freshness."""
+"""Figures 5 to 7: the parameter beta of FAS-MCQ, which trades response time for freshness."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 from typing import Any
 
-from dsms.papers.claim import Claim, Figure, above, near
-from dsms.papers.experiment import Experiment, Line, Plot, Scale, spread_line
+from dsms.papers.claim import Claim, Figure, band_above, band_near
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Scale, spread_line
 from dsms.papers.fas_mcq.measuring import (
     FAS,
     HIGH,
@@ -21,7 +21,7 @@ from dsms.papers.fas_mcq.measuring import (
     size,
 )
 from dsms.papers.fas_mcq.readings import OTHERS
-from dsms.papers.measured import Measured, Row
+from dsms.papers.measurements import MeasuredPoint, Measurements
 
 LOADS = (0.1, 0.5, 0.7, 0.9, HIGH, 0.99)
 FEW = (0.5, HIGH)
@@ -31,30 +31,33 @@ LEGEND = {policy: f"FAS-MCQ({beta:g})" for beta, policy in BETAS.items()}
 
 
 def points(scale: Scale) -> list[dict[str, Any]]:
-    found = []
+    sweep = []
     for seed in scale.numbers():
         for load in scale.of(LOADS, FEW):
-            found += [point(seed, size(scale), policy, load) for policy in (*BETAS.values(), RB)]
-        found += [point(seed, short(scale), policy, reading=name) for name in OTHERS for policy in (QUARTER, RB)]
-    return found
+            sweep += [point(seed, size(scale), policy, load) for policy in (*BETAS.values(), RB)]
+        sweep += [point(seed, short(scale), policy, reading=name) for name in OTHERS for policy in (QUARTER, RB)]
+    return sweep
 
 
-def high(measured: Measured) -> Measured:
+def high(measured: Measurements) -> Measurements:
+    """The full-size runs at utilisation 0.95."""
     return full(measured, utilisation=HIGH)
 
 
-def saved(measured: Measured) -> float:
+def staleness_saved(measured: Measurements) -> float:
+    """How much less stale FAS-MCQ(0.25) is than RB-MCQ, as a share."""
     return 1 - ratio(measured, "staleness", QUARTER)
 
 
-def later(measured: Measured) -> float:
+def response_added(measured: Measurements) -> float:
+    """How much later FAS-MCQ(0.25) responds than RB-MCQ, as a share."""
     return ratio(measured, "response", QUARTER) - 1
 
 
 def least_step(figure: str, rising: bool) -> Figure:
-    """By what factor at least a figure rises, or falls, from one beta to the next."""
+    """The least factor by which a figure rises, or falls, from one beta to the next."""
 
-    def ours(measured: Measured) -> float:
+    def ours(measured: Measurements) -> float:
         values = [high(measured).value(figure, policy=policy) for policy in BETAS.values()]
         steps = [after / before for before, after in pairwise(values)]
         return min(steps if rising else [1 / step for step in steps])
@@ -62,28 +65,29 @@ def least_step(figure: str, rising: bool) -> Figure:
     return ours
 
 
-def trade(measured: Measured) -> list[Line]:
-    """What is gained and lost against RB-MCQ, over beta."""
+def trade(measured: Measurements) -> list[PlotLine]:
+    """The change of staleness and of response time against RB-MCQ in percent, over beta."""
     rows = []
-    for mine in high(measured).by_seed():
+    for runs in high(measured).by_seed():
         for beta, policy in BETAS.items():
-            changes = {figure: 100 * (ratio(mine, figure, policy) - 1) for figure in ("staleness", "response")}
-            rows.append(Row({"beta": beta, "seed": mine.rows[0].point["seed"]}, changes))
-    return [spread_line(figure, Measured(rows), figure, "beta") for figure in ("staleness", "response")]
+            changes = {figure: 100 * (ratio(runs, figure, policy) - 1) for figure in ("staleness", "response")}
+            rows.append(MeasuredPoint({"beta": beta, "seed": runs.rows[0].point["seed"]}, changes))
+    return [spread_line(figure, Measurements(rows), figure, "beta") for figure in ("staleness", "response")]
 
 
 WEAKER = (
     "At beta 0.25 ten pending updates count as 1.8, while the queries' rates S/C differ more than a hundredfold: fewer "
-    "of them change places than at beta 1. Where selectivities are nearer to 1 more is saved, even more than in the "
-    "paper; the price is the paper's only where operations cost time. No reading that was tried brings both."
+    "queries change places than at beta 1. With selectivities nearer to 1, staleness falls even more than in the "
+    "paper. Response rises as in the paper only if scheduling operations cost time. No reading that we tried gives "
+    "both."
 )
 
 BETA = Experiment(
     name="beta",
     title="Beta: response traded for freshness",
     setup=(
-        "The test-bed of figures 3 and 4 under FAS-MCQ(beta), beta from 0 to 1 by quarters; without a cost of "
-        "scheduling operations beta = 0 is RB-MCQ exactly."
+        "The test-bed of figures 3 and 4 under FAS-MCQ(beta), beta from 0 to 1 by quarters. Scheduling operations "
+        "cost no time, so beta = 0 is exactly RB-MCQ."
     ),
     points=points,
     measure=measure,
@@ -107,40 +111,41 @@ BETA = Experiment(
     claims=(
         Claim(
             "fresher",
-            "The greater beta, the less stale: at utilisation 0.95, from each to the next by this factor at least.",
+            "The greater beta, the less stale (ours: the least factor from one beta to the next, at utilisation 0.95).",
             "falls with beta",
             least_step("staleness", rising=False),
-            above(1.0),
+            band_above(1.0),
             pooled=True,
         ),
         Claim(
             "slower",
-            "The greater beta, the later the response: at utilisation 0.95, from each to the next by this factor.",
+            "The greater beta, the later the response (ours: the least factor from one beta to the next, at "
+            "utilisation 0.95).",
             "rises with beta",
             least_step("response", rising=True),
-            above(1.0),
+            band_above(1.0),
             pooled=True,
         ),
         Claim(
             "quarter-saved",
             "At utilisation 0.95 FAS-MCQ(0.25) is 20 % less stale than RB-MCQ.",
             "20 %",
-            lambda measured: saved(high(measured)),
-            near(0.20, 0.04),
-            above(0.0),
+            lambda measured: staleness_saved(high(measured)),
+            band_near(0.20, 0.04),
+            band_above(0.0),
             because=WEAKER,
-            others=readings_of(saved, utilisation=HIGH),
+            others=readings_of(staleness_saved, utilisation=HIGH),
             form=".0%",
         ),
         Claim(
             "quarter-later",
             "At utilisation 0.95 FAS-MCQ(0.25) responds 14 % later than RB-MCQ.",
             "+14 %",
-            lambda measured: later(high(measured)),
-            near(0.14, 0.04),
-            above(0.0),
+            lambda measured: response_added(high(measured)),
+            band_near(0.14, 0.04),
+            band_above(0.0),
             because=WEAKER,
-            others=readings_of(later, utilisation=HIGH),
+            others=readings_of(response_added, utilisation=HIGH),
             form="+.0%",
         ),
     ),

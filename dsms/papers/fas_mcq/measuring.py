@@ -1,4 +1,4 @@
-"""One run of the test-bed: which parameters it has, and what is measured of it."""
+"""Runs the test-bed at one point and measures staleness and response; selects and compares measured runs."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from dsms.papers.claim import Figure
-from dsms.papers.experiment import Line, Point, Scale, over
+from dsms.papers.experiment import PlotLine, Point, Scale, lines_over
 from dsms.papers.fas_mcq import recorded, testbed
-from dsms.papers.fas_mcq.readings import OTHERS, PLAIN, READINGS, reading
+from dsms.papers.fas_mcq.readings import OTHERS, PLAIN, READINGS, find_reading
 from dsms.papers.fas_mcq.testbed import Setting
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 from dsms.simulate import simulate
 
 FAS, RB, RR, FCFS = "fas-mcq", "rb-mcq", "rr-query", "fifo"
 LEGEND = {FAS: "FAS-MCQ", RB: "RB-MCQ", RR: "RR", FCFS: "FCFS"}
-QUICK = 150  # tuples a stream
-SHORT = 1_000  # of runs that only compare readings
+QUICK = 150  # tuples per stream in a quick reproduction
+SHORT = 1_000  # tuples per stream in runs that only compare readings
 STAND_IN = "onoff"
-HIGH = 0.95  # the utilisation of which the paper says most
+HIGH = 0.95  # the utilisation for which the paper gives most numbers
 
 
 def point(
@@ -36,9 +36,9 @@ def point(
     reading: str = PLAIN,
     recorded: str = "",
 ) -> dict[str, Any]:
-    """A run's parameters: always the same keys, so that figures share the runs they have in common.
+    """A run's parameters, always with the same keys, so that figures share equal runs.
 
-    `recorded` are the traces whose instants are used (JSON: paths and digests), or "onoff" for what stands in for them.
+    `recorded` names the traces to replay (JSON: paths and digests), or is "onoff" for their synthetic stand-in.
     """
     return {
         "seed": seed,
@@ -54,35 +54,35 @@ def point(
 
 
 def size(scale: Scale) -> int:
-    """Tuples a stream."""
+    """Tuples per stream."""
     return scale.of(testbed.TUPLES, QUICK)
 
 
 def short(scale: Scale) -> int:
-    """The same where readings are compared."""
+    """Tuples per stream in runs that only compare readings."""
     return scale.of(SHORT, QUICK)
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """Run it."""
-    way = reading(point["reading"])
+    """Simulate a point: the mean staleness and response time, and the share of time spent on scheduling."""
+    reading = find_reading(point["reading"])
     keys = ("seed", "tuples", "utilisation", "bursty", "zipf", "equal")
-    setting = Setting(**({key: point[key] for key in keys} | way.setting))
+    setting = Setting(**({key: point[key] for key in keys} | reading.setting))
     if point["recorded"]:
         instants = _instants(point)
-        queries = testbed.drawn(setting, len(instants))
+        queries = testbed.draw_queries(setting, len(instants))
         streams = recorded.arrivals(instants, queries, setting.utilisation)
     else:
-        queries = testbed.drawn(setting)
+        queries = testbed.draw_queries(setting)
         streams = testbed.arrivals(setting, queries)
-    run = simulate(testbed.plan(setting, queries, streams), way.policy(point["policy"]))
-    stale = [query.staleness for query in run.queries.values()]
-    delays = [query.latency_mean for query in run.queries.values() if query.latency_mean is not None]
+    run = simulate(testbed.plan(setting, queries, streams), reading.policy(point["policy"]))
+    staleness = [query.staleness for query in run.queries.values()]
+    latencies = [query.latency_mean for query in run.queries.values() if query.latency_mean is not None]
     return {
         "staleness": run.staleness.mean,
-        "weighted": float(np.average(np.array(stale, dtype=float), weights=queries.users)),
+        "weighted": float(np.average(np.array(staleness, dtype=float), weights=queries.users)),
         "response": run.response.mean,
-        "by_query": float(np.mean(delays)) if delays else None,  # response, every query counting the same
+        "by_query": float(np.mean(latencies)) if latencies else None,  # mean response of the queries' means
         "scheduling": run.scheduling / run.elapsed if run.elapsed else 0.0,
     }
 
@@ -93,35 +93,37 @@ def _instants(point: Point) -> list[testbed.Floats]:
     return recorded.from_files([path for path, _ in json.loads(point["recorded"])], point["tuples"])
 
 
-# --- what claims ask
+# --- selecting and comparing measured runs
 
 
-def full(measured: Measured, **wanted: Any) -> Measured:
-    """Of the plain reading, the rows of the largest size."""
-    mine = measured.where(reading=PLAIN, **wanted)
-    return mine.where(tuples=max(mine.values("tuples"), default=0))
+def full(measured: Measurements, **conditions: Any) -> Measurements:
+    """The rows of the plain reading that have the largest size."""
+    rows = measured.where(reading=PLAIN, **conditions)
+    return rows.where(tuples=max(rows.values("tuples"), default=0))
 
 
-def ratio(measured: Measured, figure: str, policy: str = FAS, to: str = RB, **wanted: Any) -> float:
+def ratio(measured: Measurements, figure: str, policy: str = FAS, to: str = RB, **conditions: Any) -> float:
     """A figure of one policy over that of another."""
-    return measured.value(figure, policy=policy, **wanted) / measured.value(figure, policy=to, **wanted)
+    return measured.value(figure, policy=policy, **conditions) / measured.value(figure, policy=to, **conditions)
 
 
-def as_read(measured: Measured, name: str, **wanted: Any) -> Measured:
+def as_read(measured: Measurements, name: str, **conditions: Any) -> Measurements:
     """The short runs of a reading."""
-    mine = measured.where(reading=name, **wanted)
-    return mine.where(tuples=min(mine.values("tuples"), default=0))
+    rows = measured.where(reading=name, **conditions)
+    return rows.where(tuples=min(rows.values("tuples"), default=0))
 
 
-def readings_of(figure: Figure, names: Sequence[str] = OTHERS, **wanted: Any) -> dict[str, Figure]:
-    """What a claim's figure is in other readings, by what these say."""
+def readings_of(figure: Figure, names: Sequence[str] = OTHERS, **conditions: Any) -> dict[str, Figure]:
+    """A claim's figure in other readings of the paper, by their description."""
 
     def read(name: str) -> Figure:
-        return lambda measured: figure(as_read(measured, name, **wanted))
+        return lambda measured: figure(as_read(measured, name, **conditions))
 
     return {READINGS[name].text: read(name) for name in names}
 
 
-def drawn_over(figure: str, parameter: str, by: str, labels: Mapping[Any, str]) -> Callable[[Measured], list[Line]]:
-    """Lines of the plain reading at its largest size."""
-    return lambda measured: over(figure, parameter, by, labels)(full(measured))
+def drawn_over(
+    figure: str, parameter: str, by: str, labels: Mapping[Any, str]
+) -> Callable[[Measurements], list[PlotLine]]:
+    """Make a plot's line function from the largest runs of the plain reading."""
+    return lambda measured: lines_over(figure, parameter, by, labels)(full(measured))

@@ -1,11 +1,11 @@
-"""Figures 3 and 4: staleness and response time as the load grows."""
+"""Figures 3 and 4: staleness and response time of four policies, against the utilisation."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from dsms.papers.claim import Claim, Figure, above, near
+from dsms.papers.claim import Claim, Figure, band_above, band_near
 from dsms.papers.experiment import Experiment, Plot, Scale
 from dsms.papers.fas_mcq.measuring import (
     FAS,
@@ -26,64 +26,68 @@ from dsms.papers.fas_mcq.measuring import (
 )
 from dsms.papers.fas_mcq.readings import OTHERS, PLAIN
 from dsms.papers.fas_mcq.testbed import STREAMS
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 
 LOADS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, HIGH, 0.99)
 FEW = (0.1, 0.5, 0.8, HIGH)
 LOW = 0.1
-AT_LOW = ("skewed", "whole", "operator", "pending", "apart")  # readings that could matter where hardly anything waits
+AT_LOW = ("skewed", "whole", "operator", "pending", "apart")  # readings that could matter where queues are short
 SWEEPS = {name: (LOW, HIGH) if name in AT_LOW else (HIGH,) for name in OTHERS}
 
 
 def points(scale: Scale) -> list[dict[str, Any]]:
-    found = []
+    sweep = []
     for seed in scale.numbers():
-        found += [point(seed, size(scale), policy, load) for load in scale.of(LOADS, FEW) for policy in LEGEND]
-        found += [
+        sweep += [point(seed, size(scale), policy, load) for load in scale.of(LOADS, FEW) for policy in LEGEND]
+        sweep += [
             point(seed, short(scale), policy, load, reading=name)
             for name, loads in SWEEPS.items()
             for load in loads
             for policy in (FAS, RB)
         ]
-        found += [
+        sweep += [
             point(seed, short(scale), policy, load, bursty=bursty)
             for load, bursty in ((HIGH, 0), (LOW, 0), (LOW, STREAMS))
             for policy in (FAS, RB)
         ]
-    return list({tuple(each.items()): each for each in found}.values())
+    return list({tuple(each.items()): each for each in sweep}.values())  # each point once
 
 
-def at(measured: Measured, load: float) -> Measured:
+def at(measured: Measurements, load: float) -> Measurements:
+    """The full-size runs with five bursty streams at one utilisation."""
     return full(measured, bursty=5).where(utilisation=load)
 
 
-def loads_from(measured: Measured, least: float) -> list[Measured]:
-    mine = full(measured, bursty=5)
-    return [mine.where(utilisation=load) for load in mine.values("utilisation") if load >= least]
+def loads_from(measured: Measurements, least: float) -> list[Measurements]:
+    """The full-size runs with five bursty streams, by utilisation from `least` on."""
+    runs = full(measured, bursty=5)
+    return [runs.where(utilisation=load) for load in runs.values("utilisation") if load >= least]
 
 
-def least_step(measured: Measured) -> float:
-    """By what factor at least one policy is staler than the one before it: FAS, RB, then RR and FCFS."""
+def least_step(measured: Measurements) -> float:
+    """The least factor by which a policy is staler than the next better one: FAS, RB, then RR and FCFS."""
     return min(
-        min(ratio(here, "staleness", RB, FAS), ratio(here, "staleness", RR, RB), ratio(here, "staleness", FCFS, RB))
-        for here in loads_from(measured, 0.0)
+        min(ratio(runs, "staleness", RB, FAS), ratio(runs, "staleness", RR, RB), ratio(runs, "staleness", FCFS, RB))
+        for runs in loads_from(measured, 0.0)
     )
 
 
-def least_delay(measured: Measured) -> float:
-    """By what factor at least FAS responds later than RB."""
-    return min(ratio(here, "response") for here in loads_from(measured, 0.0))
+def least_delay(measured: Measurements) -> float:
+    """The least factor by which FAS responds later than RB."""
+    return min(ratio(runs, "response") for runs in loads_from(measured, 0.0))
 
 
-def saved(measured: Measured) -> float:
+def saved(measured: Measurements) -> float:
+    """How much less stale FAS is than RB, as a share."""
     return 1 - ratio(measured, "staleness")
 
 
-def later(measured: Measured) -> float:
+def later(measured: Measurements) -> float:
+    """How much later FAS responds than RB, as a share."""
     return ratio(measured, "response") - 1
 
 
-def _staleness(measured: Measured, policy: str) -> float:
+def _staleness(measured: Measurements, policy: str) -> float:
     return measured.value("staleness", policy=policy)
 
 
@@ -96,27 +100,26 @@ def _others(figure: Figure, names: Sequence[str] = OTHERS) -> dict[str, Figure]:
 
 
 def _levels(policy: str) -> dict[str, Figure]:
-    """How stale a policy is otherwise; but not at a cost that overloads, where it depends on how long a run is."""
+    """A policy's staleness in other readings, without the one that overloads the CPU: there run length decides."""
 
-    def top(measured: Measured) -> float:
+    def at_highest(measured: Measurements) -> float:
         return _staleness(loads_from(measured, HIGH)[-1], policy)
 
     stable = [name for name in OTHERS if name != "cost"]
-    found = _others(lambda measured: _staleness(measured, policy), stable)
-    return {**found, "the highest utilisation": top}
+    readings = _others(lambda measured: _staleness(measured, policy), stable)
+    return {**readings, "the highest utilisation": at_highest}
 
 
 LEVEL = (
     "Granularity, turns, ties and buffers change the level little, and equal loads lower it. Selectivities near 1 "
-    "bring both levels, what is saved and what is lost near the paper's numbers at once. The exponent 2.5 was chosen "
-    "for that, between 1 and 3, so it shows that the numbers fit together, not that the paper had it."
+    "bring both levels, the gain in staleness and the loss in response near the paper's numbers at once. We chose the "
+    "exponent 2.5 for that, between 1 and 3: it shows that the numbers are consistent, not that the paper used it."
 )
 SPREAD = (
-    "The half of the queries with the higher rates S/C yields two fifths of all results by its bursty streams alone. "
-    "RB-MCQ serves them first; FAS-MCQ lets them wait while a burst is pending, eight times as long, and it is results "
-    "that response is counted by. "
-    "Skewed towards 1, selectivities differ less, and both numbers come near the paper's (the exponent is chosen for "
-    "that). Over queries, each counting the same, FAS-MCQ even responds sooner."
+    "The half of the queries with the higher rates S/C yields two fifths of all results from its bursty streams alone. "
+    "RB-MCQ serves them first; FAS-MCQ lets them wait eight times as long while a burst is pending, and response is "
+    "the mean over results. Skewed towards 1, selectivities differ less, and both numbers are near the paper's (the "
+    "exponent is chosen for that). As a mean over queries, FAS-MCQ even responds sooner."
 )
 
 UTILISATION = Experiment(
@@ -125,9 +128,9 @@ UTILISATION = Experiment(
     setup=(
         "250 queries of two predicates and a projection over 10 streams of 10,000 tuples each, five of them Poisson "
         "and five in bursts of 10; costs 1, 2 or 4, selectivities 0.1 to 1.0. Chosen: selectivities in steps of 0.1 "
-        "(Zipf's law needs ranks); a tuple is taken through the whole query before the next decision; all streams have "
-        "one rate; ties go to the oldest tuple; deciding takes no time, as at the paper's cost it overloads the CPU "
-        "(see scheduling-cost). Other readings are compared by shorter runs of 1,000 tuples a stream."
+        "(Zipf's law needs ranks); a tuple passes the whole query before the next decision; all streams have the same "
+        "rate; ties go to the oldest tuple; scheduling takes no time, as at the paper's cost it overloads the CPU "
+        "(see scheduling-cost). Other readings are compared by shorter runs of 1,000 tuples per stream."
     ),
     points=points,
     measure=measure,
@@ -145,7 +148,7 @@ UTILISATION = Experiment(
             "least.",
             "FAS < RB < RR, FCFS",
             least_step,
-            above(1.0),
+            band_above(1.0),
             pooled=True,
         ),
         Claim(
@@ -153,7 +156,7 @@ UTILISATION = Experiment(
             "RB-MCQ responds sooner than FAS-MCQ: at every utilisation, by this factor at least.",
             "RB < FAS",
             least_delay,
-            above(1.0),
+            band_above(1.0),
             pooled=True,
         ),
         Claim(
@@ -161,11 +164,11 @@ UTILISATION = Experiment(
             "At utilisation 0.1 FAS-MCQ is 30 % less stale than RB-MCQ.",
             "30 %",
             lambda measured: saved(at(measured, LOW)),
-            near(0.30, 0.05),
-            above(0.0),
+            band_near(0.30, 0.05),
+            band_above(0.0),
             because=(
-                "At this load all that FAS-MCQ gains, it gains by bursts: nothing without them, and hardly more where "
-                "all streams are bursty. No reading that was tried makes it 30 %."
+                "At this load FAS-MCQ gains by bursts only: nothing without them, and hardly more where all streams "
+                "are bursty. No reading that we tried gives 30 %."
             ),
             others={
                 **readings_of(saved, AT_LOW, utilisation=LOW),
@@ -179,7 +182,7 @@ UTILISATION = Experiment(
             "At utilisation 0.95 RB-MCQ is stale for 16 % of the time.",
             "16 %",
             lambda measured: _staleness(at(measured, HIGH), RB),
-            near(0.16, 0.02),
+            band_near(0.16, 0.02),
             because=LEVEL,
             others=_levels(RB),
             form=".1%",
@@ -189,7 +192,7 @@ UTILISATION = Experiment(
             "At utilisation 0.95 FAS-MCQ is stale for 10 % of the time.",
             "10 %",
             lambda measured: _staleness(at(measured, HIGH), FAS),
-            near(0.10, 0.015),
+            band_near(0.10, 0.015),
             because=LEVEL,
             others=_levels(FAS),
             form=".1%",
@@ -199,8 +202,8 @@ UTILISATION = Experiment(
             "At utilisation 0.95 FAS-MCQ is 40 % less stale than RB-MCQ.",
             "40 %",
             lambda measured: saved(at(measured, HIGH)),
-            near(0.40, 0.05),
-            above(0.0),
+            band_near(0.40, 0.05),
+            band_above(0.0),
             because=SPREAD,
             others=_others(saved),
             form=".0%",
@@ -210,8 +213,8 @@ UTILISATION = Experiment(
             "At utilisation 0.95 FAS-MCQ responds 23 % later than RB-MCQ.",
             "+23 %",
             lambda measured: later(at(measured, HIGH)),
-            near(0.23, 0.05),
-            above(0.0),
+            band_near(0.23, 0.05),
+            band_above(0.0),
             because=SPREAD,
             others={
                 **_others(later),

@@ -1,14 +1,14 @@
-"""Weighted freshness: queries that serve more users count more."""
+"""Weighted freshness: FAS-MCQ with and without weights, where a query's weight is its number of users."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dsms.papers.claim import Claim, above
-from dsms.papers.experiment import Experiment, Line, Plot, Scale, spread_line
+from dsms.papers.claim import Claim, band_above
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Scale, spread_line
 from dsms.papers.fas_mcq.measuring import FAS, HIGH, RB, measure, point, size
 from dsms.papers.fas_mcq.readings import PLAIN
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 
 LOADS = (0.5, 0.8, HIGH)
 FEW = (0.5, HIGH)
@@ -29,8 +29,8 @@ def points(scale: Scale) -> list[dict[str, Any]]:
     ]
 
 
-def least_gain(measured: Measured) -> float:
-    """By what factor at least it is worse, by weight, not to know the weights."""
+def least_gain(measured: Measurements) -> float:
+    """The least factor by which weighted staleness is higher when the policy does not know the weights."""
     return min(
         measured.value("weighted", policy=FAS, reading=PLAIN, utilisation=load)
         / measured.value("weighted", policy=FAS, reading=WEIGHTED, utilisation=load)
@@ -38,7 +38,7 @@ def least_gain(measured: Measured) -> float:
     )
 
 
-def lines(measured: Measured) -> list[Line]:
+def lines(measured: Measurements) -> list[PlotLine]:
     return [
         spread_line(label, measured.where(policy=policy, reading=reading), "weighted", "utilisation")
         for (policy, reading), label in LINES.items()
@@ -50,7 +50,7 @@ WEIGHTS = Experiment(
     title="Weighted freshness",
     setup=(
         "The test-bed; a query serves one to ten users (chosen, uniform), and their number is its weight. Staleness is "
-        "the mean over queries by weight, also where the policy does not know of weights."
+        "the weighted mean over queries, also where the policy does not know the weights."
     ),
     points=points,
     measure=measure,
@@ -58,11 +58,11 @@ WEIGHTS = Experiment(
     claims=(
         Claim(
             "weighted",
-            "With weights in its priorities FAS-MCQ is less stale where it matters: without, by this factor more at "
-            "least.",
+            "With weights in its priorities FAS-MCQ has less weighted staleness (ours: the least factor of the "
+            "staleness without weights over that with).",
             "less stale by weight",
             least_gain,
-            above(1.0),
+            band_above(1.0),
             pooled=True,
         ),
     ),

@@ -1,4 +1,4 @@
-"""Getta, Vossough: dataflow expressions, their cost, their windows, and how many may run at once."""
+"""Getta and Vossough, SIGMOD Record 2004: dataflow expressions, their cost, their windows and their concurrency."""
 
 from dsms.papers.experiment import Paper
 from dsms.papers.getta_vossough.concurrent import CONCURRENT, INVARIANCE
@@ -14,7 +14,7 @@ PAPER = Paper(
     citation="Getta, Vossough: Optimization of data stream processing. SIGMOD Record 33(3), 2004",
     experiments=(TRANSIT, ORDERS, PLANS, DIFFERENCE_FIRST, WAITING, RATES, EDGES, CONCURRENT, INVARIANCE),
     notes=(
-        "The paper measures nothing and prints formulas, examples and statements: each is worked out here by running "
-        "dataflow expressions item by item and counting. Numbers by hand are the formula's for values we chose."
+        "The paper has no measurements. It prints formulas, examples and statements; we check each by running dataflow "
+        "expressions item by item and counting. Numbers marked “by hand” are the paper's formula for values we chose."
     ),
 )

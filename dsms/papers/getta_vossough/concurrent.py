@@ -1,4 +1,4 @@
-"""Items that run at once, in any interleaving: which results are right."""
+"""Runs items concurrently in random interleavings, and checks under which rules the results equal the serial ones."""
 
 from __future__ import annotations
 
@@ -11,39 +11,39 @@ from typing import Any
 import numpy as np
 
 from dsms.dataflow import (
-    Execution,
+    DataflowExecution,
     Expression,
-    Item,
     Matrix,
     Order,
     Plan,
-    agrees_every,
-    conflict,
-    inputs,
+    StreamItem,
+    has_conflict,
+    input_streams,
+    is_equal_every,
     is_order_invariant,
     is_order_preserving,
-    numbered,
+    number_operations,
     translate,
 )
-from dsms.papers.claim import Claim, at_least, near
-from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
+from dsms.papers.claim import Claim, band_from, band_near
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Point, Scale
 from dsms.papers.getta_vossough.workload import DIFFERENCE, THREE
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 
-VALUES = 2  # of each attribute: few, so that items meet
+VALUES = 2  # distinct values of each attribute: few, so that items join
 ITEMS = 8
 
 
 @dataclass(frozen=True)
-class Case:
-    """How items go through which plan."""
+class ConcurrencyCase:
+    """A plan and the rules under which its items run concurrently."""
 
     label: str
     query: Expression
     order: Order
-    stored: tuple[str, ...] = ()
-    timestamps: bool = True
-    raised: bool = True
+    stored: tuple[str, ...] = ()  # joins that have an intermediate window
+    timestamps: bool = True  # operations read only rows with lower timestamps
+    raised: bool = True  # late intermediate results get a higher timestamp
     loose: bool = False  # edges on w_rs and w_out only
 
     @property
@@ -51,28 +51,30 @@ class Case:
         return translate(self.query, self.stored)
 
     @property
-    def execution(self) -> Execution:
-        matrix = self._loose() if self.loose else None
-        return Execution(self.plan, self.order, self.timestamps, self.raised, conflicts=matrix)
+    def execution(self) -> DataflowExecution:
+        matrix = self._loose_conflicts() if self.loose else None
+        return DataflowExecution(self.plan, self.order, self.timestamps, self.raised, conflicts=matrix)
 
-    def _loose(self) -> Matrix:
-        operations = [operation for _, operation in numbered(self.plan)]
+    def _loose_conflicts(self) -> Matrix:
+        operations = [operation for _, operation in number_operations(self.plan)]
         settled = frozenset(f"w_{stream}" for stream in self.query.streams)
-        return tuple(tuple(one == other or conflict(one, other, settled) for other in operations) for one in operations)
+        return tuple(
+            tuple(one == other or has_conflict(one, other, settled) for other in operations) for one in operations
+        )
 
 
 CASES = {
-    "free": Case("no rule,\nno\ngraph", THREE, "weak", timestamps=False),
-    "weak": Case("rule,\nno\ngraph", THREE, "weak"),
-    "difference": Case("r − s:\nrule,\nno\ngraph", DIFFERENCE, "weak"),
-    "unraised": Case("w_rs:\nnot\nraised", THREE, "weak", ("rs",), raised=False),
-    "raised": Case("w_rs:\nraised", THREE, "weak", ("rs",)),
-    "loose": Case("w_rs:\nloose\ngraph", THREE, "preserving", ("rs",), loose=True),
-    "preserving-rs": Case("w_rs:\ngraph,\nrule", THREE, "preserving", ("rs",)),
-    "preserving": Case("graph,\nrule", THREE, "preserving"),
-    "graph": Case("graph,\nno rule", THREE, "preserving", timestamps=False),
-    "every-2": Case("k = 2", THREE, 2),
-    "every-4": Case("k = 4", THREE, 4),
+    "free": ConcurrencyCase("no rule,\nno\ngraph", THREE, "weak", timestamps=False),
+    "weak": ConcurrencyCase("rule,\nno\ngraph", THREE, "weak"),
+    "difference": ConcurrencyCase("r − s:\nrule,\nno\ngraph", DIFFERENCE, "weak"),
+    "unraised": ConcurrencyCase("w_rs:\nnot\nraised", THREE, "weak", ("rs",), raised=False),
+    "raised": ConcurrencyCase("w_rs:\nraised", THREE, "weak", ("rs",)),
+    "loose": ConcurrencyCase("w_rs:\nloose\ngraph", THREE, "preserving", ("rs",), loose=True),
+    "preserving-rs": ConcurrencyCase("w_rs:\ngraph,\nrule", THREE, "preserving", ("rs",)),
+    "preserving": ConcurrencyCase("graph,\nrule", THREE, "preserving"),
+    "graph": ConcurrencyCase("graph,\nno rule", THREE, "preserving", timestamps=False),
+    "every-2": ConcurrencyCase("k = 2", THREE, 2),
+    "every-4": ConcurrencyCase("k = 4", THREE, 4),
 }
 
 
@@ -85,36 +87,36 @@ def points(scale: Scale) -> Sequence[Point]:
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """Random items in random interleavings, each beside the same items one after the other; shares are of runs."""
-    case, chance = CASES[point["case"]], Random(point["seed"])
-    serial = Execution(case.plan, "serial")
-    counted: Counter[str] = Counter()
+    """Run random items in random interleavings and serially, and compare; shares are of runs or of results."""
+    case, random = CASES[point["case"]], Random(point["seed"])
+    serial = DataflowExecution(case.plan, "serial")
+    counts: Counter[str] = Counter()
     for _ in range(point["runs"]):
-        items = _items(case.query, chance)
-        run, wanted = case.execution.run(items, chance.randrange(1 << 30)), serial.run(items)
-        counted["wrong"] += run.final != wanted.final
-        counted["lost"] += sum((Counter(wanted.final) - Counter(run.final)).values())
-        counted["doubled"] += sum((Counter(run.final) - Counter(wanted.final)).values())
-        counted["results"] += sum(wanted.final.values())
-        counted["preserving"] += is_order_preserving(run.states, wanted.states)
-        counted["every_2"] += agrees_every(2, run.states, wanted.states)
-        counted["every_4"] += agrees_every(4, run.states, wanted.states)
-    shares = {name: counted[name] / point["runs"] for name in ("wrong", "preserving", "every_2", "every_4")}
-    return {**shares, **{name: counted[name] / counted["results"] for name in ("lost", "doubled")}}
+        items = _draw_items(case.query, random)
+        run, expected = case.execution.run(items, random.randrange(1 << 30)), serial.run(items)
+        counts["wrong"] += run.final != expected.final
+        counts["lost"] += sum((Counter(expected.final) - Counter(run.final)).values())
+        counts["doubled"] += sum((Counter(run.final) - Counter(expected.final)).values())
+        counts["results"] += sum(expected.final.values())
+        counts["preserving"] += is_order_preserving(run.states, expected.states)
+        counts["every_2"] += is_equal_every(2, run.states, expected.states)
+        counts["every_4"] += is_equal_every(4, run.states, expected.states)
+    shares = {name: counts[name] / point["runs"] for name in ("wrong", "preserving", "every_2", "every_4")}
+    return {**shares, **{name: counts[name] / counts["results"] for name in ("lost", "doubled")}}
 
 
-def _items(query: Expression, chance: Random, count: int = ITEMS) -> list[Item]:
-    streams = list(inputs(query))
-    drawn = [chance.choice(streams) for _ in range(count)]
-    return [Item(stream.name, {name: chance.randrange(VALUES) for name in stream.attributes}) for stream in drawn]
+def _draw_items(query: Expression, random: Random, count: int = ITEMS) -> list[StreamItem]:
+    streams = list(input_streams(query))
+    drawn = [random.choice(streams) for _ in range(count)]
+    return [StreamItem(stream.name, {name: random.randrange(VALUES) for name in stream.attributes}) for stream in drawn]
 
 
-def _of(figure: str, case: str) -> Callable[[Measured], float]:
-    return lambda found: found.value(figure, case=case)
+def _of(figure: str, case: str) -> Callable[[Measurements], float]:
+    return lambda measured: measured.value(figure, case=case)
 
 
-def _bars(*figures: tuple[str, str]) -> Callable[[Measured], list[Line]]:
-    return lambda found: [Line(label, *found.line(figure, "place")) for figure, label in figures]
+def _bars(*figures: tuple[str, str]) -> Callable[[Measurements], list[PlotLine]]:
+    return lambda measured: [PlotLine(label, *measured.line(figure, "place")) for figure, label in figures]
 
 
 LABELS = [case.label for case in CASES.values()]
@@ -122,9 +124,9 @@ CONCURRENT = Experiment(
     name="concurrent",
     title="Concurrent items and their results",
     setup=(
-        f"{ITEMS} items of (r ⋈_b s) ⋈_ac t, or of r −_x s, drawn at random with {VALUES} values an attribute, all "
-        "arriving at once into windows that grow; of the operations that may start, one drawn at random takes its "
-        "turn. Every state of w_out is compared with that of the same items one after the other."
+        f"{ITEMS} random items of (r ⋈_b s) ⋈_ac t, or of r −_x s, with {VALUES} values per attribute, all arrive at "
+        "once; windows only grow. Of the operations that may start, a random one runs next. Every state of w_out is "
+        "compared with that of a serial run of the same items."
     ),
     points=points,
     measure=measure,
@@ -142,46 +144,48 @@ CONCURRENT = Experiment(
     claims=(
         Claim(
             "no rule",
-            "Operations that conflict and run at will give results other than those of the serial execution.",
+            "Conflicting operations that run in any order give other results than the serial execution.",
             "some are wrong",
             _of("wrong", "free"),
-            at_least(0.01),
-            reading="The share of runs whose final result is wrong.",
+            band_from(0.01),
+            reading="Ours: the share of runs whose final result is wrong.",
         ),
         Claim(
             "no graph needed",
             "Order-invariant expressions without intermediate windows need no scheduling graph, only timestamps.",
             "none is wrong",
-            lambda found: max(_of("wrong", case)(found) for case in ("weak", "difference")),
-            near(0, 0),
-            reading="Of the join and of the difference; the share of runs whose final result is wrong.",
+            lambda measured: max(_of("wrong", case)(measured) for case in ("weak", "difference")),
+            band_near(0, 0),
+            reading="Ours: the share of runs whose final result is wrong, of the join and of the difference.",
         ),
         Claim(
             "not raised",
-            "An intermediate result written after a later item was compared with its window is missed.",
+            "A later item misses an intermediate result that is written after the item was compared with the window.",
             "results are lost",
             _of("lost", "unraised"),
-            at_least(0.01),
-            reading="The share of results that are lost without the raise.",
+            band_from(0.01),
+            reading="Ours: the share of results that are lost if timestamps are not raised.",
         ),
         Claim(
             "raised",
-            "If it gets a timestamp above the highest compared with the window, nothing is lost.",
+            "If that result gets a timestamp above the highest compared with the window, nothing is lost.",
             "none is lost",
             _of("wrong", "raised"),
-            near(0, 0),
+            band_near(0, 0),
             reading=(
-                "The share of runs whose final result is wrong. Raised strictly above it: an equal timestamp "
-                "would not be seen."
+                "Ours: the share of runs whose final result is wrong. Timestamps are raised strictly above the "
+                "highest: a row with an equal timestamp would not be read."
             ),
         ),
         Claim(
             "order preserving",
             "With the scheduling graph every state of w_out is that of the serial execution.",
             "always",
-            lambda found: min(_of("preserving", case)(found) for case in ("graph", "preserving", "preserving-rs")),
-            near(1, 0),
-            reading="The least share of runs, with and without the timestamp rule and w_rs.",
+            lambda measured: min(
+                _of("preserving", case)(measured) for case in ("graph", "preserving", "preserving-rs")
+            ),
+            band_near(1, 0),
+            reading="Ours: the least share of such runs, with and without the timestamp rule and w_rs.",
             others={
                 "by timestamps alone": _of("preserving", "weak"),
                 "inputs recorded in any order": _of("preserving", "loose"),
@@ -189,24 +193,24 @@ CONCURRENT = Experiment(
         ),
         Claim(
             "k-level",
-            "If after every k items the next are held, the outputs agree with the serial ones after every k items.",
+            "If each group of k items waits for the one before, outputs equal the serial ones after every k items.",
             "always",
-            lambda found: min(_of(f"every_{k}", f"every-{k}")(found) for k in (2, 4)),
-            near(1, 0),
-            reading="The least share of runs, for k of 2 and 4.",
-            others={"without holding, k = 4": _of("every_4", "weak")},
+            lambda measured: min(_of(f"every_{k}", f"every-{k}")(measured) for k in (2, 4)),
+            band_near(1, 0),
+            reading="Ours: the least share of such runs, for k of 2 and 4.",
+            others={"without waiting, k = 4": _of("every_4", "weak")},
         ),
         Claim(
             "loose inputs",
-            "With w_rs and timestamps, edges are left on w_rs and w_out only: no recorder of an input has to wait.",
+            "With w_rs and timestamps, edges remain only on w_rs and w_out: no recorder of an input has to wait.",
             "none is wrong",
             _of("wrong", "loose"),
-            near(0, 0),
-            reading="The share of runs whose final result is wrong with a graph of these edges.",
+            band_near(0, 0),
+            reading="Ours: the share of runs whose final result is wrong with a graph of only these edges.",
             because=(
-                "Edges on w_rs go by arrival, timestamps by recording. An item of s that came after one of t and was "
-                "recorded before it does not see it, and t has not waited for it: their result is lost. So here "
-                "recorders of inputs keep the order of arrival as well where w_rs is stored."
+                "Edges on w_rs follow the order of arrival, timestamps that of recording. An item of s that arrived "
+                "after one of t but was recorded before it does not read it, and t did not wait for it: their result "
+                "is lost. So our recorders of inputs keep the order of arrival as well where w_rs is stored."
             ),
             others={"inputs recorded in order": _of("wrong", "preserving-rs")},
         ),
@@ -219,10 +223,10 @@ def invariance_points(scale: Scale) -> Sequence[Point]:
 
 
 def invariance(point: Point) -> dict[str, Any]:
-    """The share of sets of items that give one final result in every order; 0 rows are windows that only grow."""
-    plan, chance = translate(THREE), Random(point["seed"])
+    """The share of sets of items whose final result is the same in every order; 0 rows: windows only grow."""
+    plan, random = translate(THREE), Random(point["seed"])
     rows = {name: int(point["rows"]) for name in THREE.streams if point["rows"]}
-    sets = [_items(THREE, chance, 9) for _ in range(point["sets"])]
+    sets = [_draw_items(THREE, random, 9) for _ in range(point["sets"])]
     return {"invariant": float(np.mean([is_order_invariant(plan, items, rows=rows, limit=40) for items in sets]))}
 
 
@@ -237,10 +241,10 @@ INVARIANCE = Experiment(
             "order invariant",
             "An expression of joins gives the same final result for every permutation of a finite input.",
             "always",
-            lambda found: found.value("invariant", rows=0),
-            near(1, 0),
-            reading="In windows that only grow; the share of sets of items.",
-            others={"windows of 2 rows": lambda found: found.value("invariant", rows=2)},
+            lambda measured: measured.value("invariant", rows=0),
+            band_near(1, 0),
+            reading="Ours: the share of sets of items for which that holds, in windows that only grow.",
+            others={"windows of 2 rows": lambda measured: measured.value("invariant", rows=2)},
         ),
     ),
 )

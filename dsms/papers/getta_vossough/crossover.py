@@ -1,4 +1,4 @@
-"""Where of two ways the one begins to be better than the other."""
+"""Finds the parameter value at which two alternatives are equal, by linear interpolation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from itertools import pairwise
 
 
 def crossover(xs: Sequence[float], differences: Sequence[float]) -> float:
-    """Where a difference is first 0, between two places in a straight line; NaN if it never is."""
-    for (x, one), (further, other) in pairwise(zip(xs, differences, strict=True)):
-        if one == 0:
+    """The first x at which the difference is 0, interpolated linearly between two points; NaN if there is none."""
+    for (x, difference), (next_x, next_difference) in pairwise(zip(xs, differences, strict=True)):
+        if difference == 0:
             return x
-        if one * other <= 0:
-            return x + (further - x) * one / (one - other)
+        if difference * next_difference <= 0:
+            return x + (next_x - x) * difference / (difference - next_difference)
     return math.nan

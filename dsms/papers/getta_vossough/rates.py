@@ -1,4 +1,4 @@
-"""A window of intermediate results against the rates of the streams: the work of both plans, and the time of t."""
+"""Whether a window of intermediate results pays, by the rates of the streams: work of both plans, time of t's items."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from dsms.dataflow import Detour, best_plan, conflict_matrix, translate, work_rate
-from dsms.papers.claim import Claim, above, at_least, at_most, below, near
-from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale, spread_line
+from dsms.dataflow import WindowTradeoff, best_plan, conflict_matrix, translate, work_rate
+from dsms.papers.claim import Claim, band_above, band_below, band_from, band_near, band_up_to
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Point, Scale, spread_line
 from dsms.papers.getta_vossough.crossover import crossover
-from dsms.papers.getta_vossough.timed import finished
+from dsms.papers.getta_vossough.timed import finish_times
 from dsms.papers.getta_vossough.workload import THREE, uniform, work
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 
 TIMES = {"record": 1.0, "join": 2.0}
 WORKLOAD = uniform(THREE, rows=8, values=8, times=TIMES)
 PLANS = {"with": translate(THREE, ["rs"]), "without": translate(THREE)}
-RATE_T = 0.05  # items of t a unit of time
-APART = 100.0  # between the items that fill the windows: nobody waits
+RATE_T = 0.05  # items of t per time unit
+FILL_GAP = 100.0  # time between the items that fill the windows, long enough that none waits
 
 
 def points(scale: Scale) -> Sequence[Point]:
@@ -33,98 +33,101 @@ def points(scale: Scale) -> Sequence[Point]:
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """Items at random times through one of the plans: the work for all items, and the time of those of t."""
+    """Run items at random times through one plan: the work per item, and the mean time of the items of t."""
     plan, rates = PLANS[point["window"]], {"r": point["ratio"], "s": point["ratio"], "t": 1.0}
-    chance, full = Random(point["seed"]), WORKLOAD.before
+    random, full = Random(point["seed"]), WORKLOAD.before
     names = [name for name, rate in rates.items() for _ in range(round(point["items"] * rate / sum(rates.values())))]
-    chance.shuffle(names)
+    random.shuffle(names)
     items = WORKLOAD.items(names, point["seed"])
     run = WORKLOAD.run(plan, items)
-    arrivals = [i * APART for i in range(full)]
+    arrivals = [i * FILL_GAP for i in range(full)]
     for _ in names:
-        arrivals.append(arrivals[-1] + chance.expovariate(RATE_T * sum(rates.values())))
+        arrivals.append(arrivals[-1] + random.expovariate(RATE_T * sum(rates.values())))
     streams = [item.stream for item in items]
-    done = finished(plan, run, streams, arrivals, TIMES, conflict_matrix(plan, timestamps=True))
-    mine = [i for i in range(full, len(items)) if streams[i] == "t"]
+    done = finish_times(plan, run, streams, arrivals, TIMES, conflict_matrix(plan, timestamps=True))
+    of_t = [i for i in range(full, len(items)) if streams[i] == "t"]
     return {
         "work": float(np.sum(work(WORKLOAD, plan, run)[full:])) / len(names),
         "work_formula": work_rate(plan, WORKLOAD.estimate, rates) / sum(rates.values()),
-        "time": float(np.mean([_joined(done[i]) - arrivals[i] for i in mine])),
-        "time_formula": float(np.mean([_told(point["window"], since) for since in _since(streams, arrivals, mine)])),
+        "time": float(np.mean([_join_end(done[i]) - arrivals[i] for i in of_t])),
+        "time_formula": float(np.mean([_predict(point["window"], gap) for gap in _gaps(streams, arrivals, of_t)])),
         "stored": float("w_rs" in str(best_plan(THREE, WORKLOAD.estimate, rates)[2])),
     }
 
 
-def _joined(done: dict[Any, float]) -> float:
-    """When the last operation but the recording of results was done."""
+def _join_end(done: dict[Any, float]) -> float:
+    """When an item's last join was done, before its results are recorded."""
     return max(end for operation, end in done.items() if operation.window != "w_out")
 
 
-def _since(streams: Sequence[str], arrivals: Sequence[float], mine: Sequence[int]) -> list[float]:
-    """How long before each of these items the latest of r or s came."""
-    return [arrivals[i] - max(arrivals[j] for j in range(i) if streams[j] != "t") for i in mine]
+def _gaps(streams: Sequence[str], arrivals: Sequence[float], of_t: Sequence[int]) -> list[float]:
+    """The time from the latest arrival of r or s to each of these items of t."""
+    return [arrivals[i] - max(arrivals[j] for j in range(i) if streams[j] != "t") for i in of_t]
 
 
-def _told(window: str, since: float) -> float:
-    """Equations 1 and 2 for an arrival in a full window, which is two items: what is new and what it drives out."""
-    one = Detour.of(WORKLOAD.estimate, PLANS["with"][2], PLANS["without"][2])
-    found = WORKLOAD.estimate(PLANS["with"][1].operations[1]).outputs  # of s in w_r
-    both = Detour(
-        one.record_s, one.record_t, 2 * found * one.record_rs, 2 * one.join_r, 2 * one.join_s, 2 * one.join_rs,
+def _predict(window: str, gap: float) -> float:
+    """Equations 1 and 2 for an arrival in a full window, which is two items: the new row and the evicted one."""
+    one = WindowTradeoff.of(WORKLOAD.estimate, PLANS["with"][2], PLANS["without"][2])
+    outputs = WORKLOAD.estimate(PLANS["with"][1].operations[1]).outputs  # partners of an item of s in w_r
+    both = WindowTradeoff(
+        one.record_s, one.record_t, 2 * outputs * one.record_rs, 2 * one.join_r, 2 * one.join_s, 2 * one.join_rs,
         one.outputs_s,
     )  # fmt: skip
-    return both.with_window(since) if window == "with" else both.without_window()
+    return both.with_window(gap) if window == "with" else both.without_window()
 
 
-def _saved(found: Measured, figure: str, ratio: float) -> float:
-    """With the window over without it."""
-    return found.value(figure, window="with", ratio=ratio) / found.value(figure, window="without", ratio=ratio)
+def _window_over_none(measured: Measurements, figure: str, ratio: float) -> float:
+    """A figure of the plan with the window over that without it."""
+    return measured.value(figure, window="with", ratio=ratio) / measured.value(figure, window="without", ratio=ratio)
 
 
-def _at(figure: str, place: int) -> Callable[[Measured], float]:
-    """The same at the lowest (0) or highest (-1) rates of r and s."""
-    return lambda found: _saved(found, figure, found.values("ratio")[place])
+def _at(figure: str, place: int) -> Callable[[Measurements], float]:
+    """The plan with the window over that without, at the lowest (0) or highest (-1) rates of r and s."""
+    return lambda measured: _window_over_none(measured, figure, measured.values("ratio")[place])
 
 
-def _from(figure: str) -> Callable[[Measured], float]:
-    """The ratio of rates up to which the window is the better plan."""
+def _pays_up_to(figure: str) -> Callable[[Measurements], float]:
+    """The ratio of rates up to which the plan with the window is better."""
 
-    def found_at(found: Measured) -> float:
-        ratios = found.values("ratio")
-        return crossover(ratios, [_saved(found, figure, ratio) - 1 for ratio in ratios])
+    def equal_at(measured: Measurements) -> float:
+        ratios = measured.values("ratio")
+        return crossover(ratios, [_window_over_none(measured, figure, ratio) - 1 for ratio in ratios])
 
-    return found_at
+    return equal_at
 
 
-def _off(most: float) -> Callable[[Measured], float]:
-    """How far the time with the window is from the equations, at ratios up to one."""
+def _deviation(max_ratio: float) -> Callable[[Measurements], float]:
+    """The largest relative deviation of the time with the window from the equations, at ratios up to `max_ratio`."""
 
-    def farthest(found: Measured) -> float:
-        rows = [row.figures for row in found.where(window="with").rows if row.point["ratio"] <= most]
+    def farthest(measured: Measurements) -> float:
+        rows = [row.figures for row in measured.where(window="with").rows if row.point["ratio"] <= max_ratio]
         return float(max(abs(figures["time"] / figures["time_formula"] - 1) for figures in rows))
 
     return farthest
 
 
-def _chosen(found: Measured) -> float:
-    """At what share of the ratios the plan that is chosen by T_δ and the rates is the one that was less work."""
+def _choice_agreement(measured: Measurements) -> float:
+    """The share of ratios at which the plan chosen by T_δ and the rates was also less work as executed."""
     right = [
-        found.value("stored", ratio=ratio) == (_saved(found, "work", ratio) < 1) for ratio in found.values("ratio")
+        measured.value("stored", ratio=ratio) == (_window_over_none(measured, "work", ratio) < 1)
+        for ratio in measured.values("ratio")
     ]
     return float(np.mean(right))
 
 
-def _lines(figure: str) -> Callable[[Measured], list[Line]]:
-    def lines(found: Measured) -> list[Line]:
-        of = {window: found.where(window=window) for window in PLANS}
-        drawn = [spread_line(f"{window} w_rs: executed", of[window], figure, "ratio") for window in PLANS]
-        drawn += [spread_line(f"{window} w_rs: formula", of[window], f"{figure}_formula", "ratio") for window in PLANS]
+def _lines(figure: str) -> Callable[[Measurements], list[PlotLine]]:
+    def lines(measured: Measurements) -> list[PlotLine]:
+        runs = {window: measured.where(window=window) for window in PLANS}
+        curves = [spread_line(f"{window} w_rs: executed", runs[window], figure, "ratio") for window in PLANS]
+        curves += [
+            spread_line(f"{window} w_rs: formula", runs[window], f"{figure}_formula", "ratio") for window in PLANS
+        ]
         for how, name in (("executed", figure), ("formula", f"{figure}_formula")):
-            where = _from(name)(found)
-            xs, ys = of["without"].line(name, "ratio")
+            where = _pays_up_to(name)(measured)
+            xs, ys = runs["without"].line(name, "ratio")
             if not np.isnan(where):
-                drawn.append(Line(f"crossover, {how}", [where], [float(np.interp(where, xs, ys))]))
-        return drawn
+                curves.append(PlotLine(f"crossover, {how}", [where], [float(np.interp(where, xs, ys))]))
+        return curves
 
     return lines
 
@@ -134,12 +137,12 @@ RATES = Experiment(
     name="rates",
     title="An intermediate window against the rates of streams",
     setup=(
-        "(r ⋈_b s) ⋈_ac t with and without w_rs, on the same items: all windows hold 8 rows, all attributes have 8 "
-        "values, a recorder takes 1 an item and a join 2, 0.05 items of t come a unit of time, those of r and s as "
-        "often as the ratio says, in random order and apart (all chosen: the paper has no numbers; from ratio 4 on the "
-        "plan with w_rs cannot keep up). Work is all that operations took in hand, per arrival; the time of t is until "
-        "its last join, on the scheduling graph with the timestamp rule, "
-        "each operation at its own speed. At ratio 0 the windows of r and s were filled before, and so was w_rs."
+        "(r ⋈_b s) ⋈_ac t with and without w_rs, on the same items. All windows hold 8 rows, all attributes have 8 "
+        "values, a recorder takes 1 per item and a join 2. Per time unit 0.05 items of t arrive, and items of r and s "
+        "by the ratio, in random order with exponential gaps (all chosen: the paper has no numbers; from ratio 4 on "
+        "the plan with w_rs cannot keep up). Work is the time of all operations, per arrival. The time of t ends with "
+        "its last join, on the scheduling graph with the timestamp rule, each operation on its own processor. At ratio "
+        "0 the windows of r and s are filled before, and so is w_rs."
     ),
     points=points,
     measure=measure,
@@ -153,8 +156,8 @@ RATES = Experiment(
             "Low rates of r and s against t favour the window w_rs; at rate 0 the join is computed in advance.",
             "less work with w_rs",
             _at("work", 0),
-            below(1),
-            reading="Work with the window over work without it, at rate 0.",
+            band_below(1),
+            reading="Ours: work with the window over work without it, at rate 0.",
             others={"time of t instead of work": _at("time", 0)},
         ),
         Claim(
@@ -162,53 +165,53 @@ RATES = Experiment(
             "High rates of r and s speak against the window w_rs.",
             "more work with w_rs",
             _at("work", -1),
-            above(1),
-            reading="Work with the window over work without it, at the highest ratio.",
+            band_above(1),
+            reading="Ours: work with the window over work without it, at the highest ratio.",
             others={"time of t instead of work": _at("time", -1)},
         ),
         Claim(
             "crossover of work",
-            "Frequencies decide: the window pays while its upkeep is less than it saves on t.",
+            "Frequencies decide: the window pays while maintaining it costs less than it saves on t.",
             "ratio 1 (by hand)",
-            _from("work"),
-            near(1, 0.15),
-            quick=near(1, 0.3),
+            _pays_up_to("work"),
+            band_near(1, 0.15),
+            quick=band_near(1, 0.3),
             reading=(
                 "An item of r or s writes 2·1 results at 1 each; one of t saves 2·(2 + 1·2 − 2): equal at ratio 1. The "
-                "paper compares only T_t with T'_t, in which rates count no more once nobody waits."
+                "paper compares only T_t with T'_t, which do not depend on rates once no item waits."
             ),
-            others={"formula": _from("work_formula"), "by the time of t": _from("time")},
+            others={"formula": _pays_up_to("work_formula"), "by the time of t": _pays_up_to("time")},
         ),
         Claim(
             "time at high rates",
-            "At high rates d_t comes so soon after d_s that it waits longer for the window than the window saves.",
+            "At high rates d_t arrives soon after d_s, and waits longer for the window than the window saves.",
             "T_t > T'_t",
             _at("time", -1),
-            above(1),
-            reading="The mean time of items of t with the window over without it, at the highest ratio.",
+            band_above(1),
+            reading="Ours: the mean time of items of t with the window over that without, at the highest ratio.",
             others={"equations 1 and 2": _at("time_formula", -1)},
         ),
         Claim(
             "wait",
             "An item of t waits τ_->w_s + τ_⋈w_r + τ_->w_rs − (Δt + τ_->w_t) for the window (equation 2).",
             "T_t, to a tenth",
-            _off(3.0),
-            at_most(0.1),
-            reading="The largest deviation of the mean T_t with the window from the equations, as a share of them.",
+            _deviation(3.0),
+            band_up_to(0.1),
+            reading="Ours: the largest relative deviation of the mean T_t with the window from the equations.",
             because=(
-                "Equation 2 knows one item of s, the last; at higher rates several of r and s are pending, each waits "
-                "for the one before it, and some of them meet many. For a single pair it is exact (see waiting)."
+                "Equation 2 covers only the last item of s. At higher rates several items of r and s are pending, each "
+                "waits for the one before it, and some have many partners. For a single pair it is exact (see waiting)."
             ),
-            others={"ratios up to 1/4": _off(0.25), "ratio 0": _off(0.0)},
+            others={"ratios up to 1/4": _deviation(0.25), "ratio 0": _deviation(0.0)},
         ),
         Claim(
             "choice",
             "The frequencies of streams decide on the translation: with another ratio, another plan is best.",
             "always the better plan",
-            _chosen,
-            near(1, 0),
-            quick=at_least(0.8),
-            reading="The share of ratios at which the plan of least work by formula was less work as executed.",
+            _choice_agreement,
+            band_near(1, 0),
+            quick=band_from(0.8),
+            reading="Ours: the share of ratios at which the plan of least work by formula was less work as executed.",
         ),
     ),
 )

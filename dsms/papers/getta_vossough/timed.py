@@ -1,4 +1,4 @@
-"""Items through a plan in time: as many operations at once as the scheduling graph lets start."""
+"""Simulates items on a scheduling graph in time, with a processor for every operation that may start."""
 
 from __future__ import annotations
 
@@ -6,23 +6,28 @@ import heapq
 import math
 from collections.abc import Mapping, Sequence
 
-from dsms.dataflow import Matrix, Node, Operation, Plan, Run, SchedulingGraph, numbered
+from dsms.dataflow import DataflowRun, Matrix, Node, Operation, Plan, SchedulingGraph, number_operations
 
 
-def finished(
-    plan: Plan, run: Run, streams: Sequence[str], arrivals: Sequence[float], times: Mapping[str, float], matrix: Matrix
+def finish_times(
+    plan: Plan,
+    run: DataflowRun,
+    streams: Sequence[str],
+    arrivals: Sequence[float],
+    times: Mapping[str, float],
+    matrix: Matrix,
 ) -> list[dict[Operation, float]]:
-    """When each operation of each item was done, if items arrive at these times and nothing but edges holds it.
+    """The end of each operation of each item, if items arrive at these times and only edges delay operations.
 
-    How much an operation has to do is known from a run of the same items; it takes its time for each change.
+    The number of rows that an operation handles is taken from `run`, a run of the same items; each takes its time.
     """
-    operations = [operation for _, operation in numbered(plan)]
+    operations = [operation for _, operation in number_operations(plan)]
     lengths = {node: times[operations[node.row].kind] * n for node, n in zip(run.ran, run.handled, strict=True)}
     last = {node.item: node for node in run.ran}
     graph = SchedulingGraph.of(plan, matrix)
     done: list[dict[Operation, float]] = [{} for _ in streams]
     running: list[tuple[float, Node]] = []
-    begun: set[Node] = set()
+    started: set[Node] = set()
     while graph.arrived < len(streams) or running:
         arrival = arrivals[graph.arrived] if graph.arrived < len(streams) else math.inf
         if running and running[0][0] <= arrival:
@@ -33,7 +38,7 @@ def finished(
             now = arrival
             graph = graph.arrive(streams[graph.arrived])
         for node in graph.startable:
-            if node not in begun:
-                begun.add(node)
+            if node not in started:
+                started.add(node)
                 heapq.heappush(running, (now + lengths[node], node))
     return done

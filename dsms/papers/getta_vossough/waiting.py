@@ -1,4 +1,4 @@
-"""An item of t that meets r ⋈ s: how long it waits for a window of its results, over when the last item of s came."""
+"""How long an item of t waits for the intermediate window of r ⋈ s, by the time since the last item of s arrived."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from dsms.dataflow import Detour, Item, conflict_matrix, translate
-from dsms.papers.claim import Claim, near
-from dsms.papers.experiment import Experiment, Line, Plot, Point, Scale
+from dsms.dataflow import StreamItem, WindowTradeoff, conflict_matrix, translate
+from dsms.papers.claim import Claim, band_near
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Point, Scale
 from dsms.papers.getta_vossough.crossover import crossover
-from dsms.papers.getta_vossough.timed import finished
+from dsms.papers.getta_vossough.timed import finish_times
 from dsms.papers.getta_vossough.workload import THREE, Workload
-from dsms.papers.measured import Measured
+from dsms.papers.measurements import Measurements
 
 TIMES = {"record": 1.0, "join": 2.0}
 WORKLOAD = Workload(THREE, {"r": 1, "s": 1, "t": 1}, {"a": 1, "b": 1, "c": 1}, TIMES)
-ITEMS = [Item("r", {"a": 0, "b": 0}), Item("s", {"b": 0, "c": 0}), Item("t", {"a": 0, "c": 0})]
-AT = 100.0  # when d_s comes, long after d_r
+ITEMS = [StreamItem("r", {"a": 0, "b": 0}), StreamItem("s", {"b": 0, "c": 0}), StreamItem("t", {"a": 0, "c": 0})]
+ARRIVAL_S = 100.0  # when d_s arrives, long after d_r
 PLANS = {"with": translate(THREE, ["rs"]), "without": translate(THREE)}
 
 
@@ -32,40 +32,40 @@ def points(scale: Scale) -> Sequence[Point]:
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """The time of d_t until its last join is done, by equations 1 and 2 and on the scheduling graph."""
+    """The time from d_t's arrival to its last join, by equations 1 and 2 and on the scheduling graph."""
     plan = PLANS[point["window"]]
-    detour = Detour.of(WORKLOAD.estimate, PLANS["with"][2], PLANS["without"][2])
-    run, arrives = WORKLOAD.run(plan, ITEMS), AT + point["since"]
-    took = {}
+    tradeoff = WindowTradeoff.of(WORKLOAD.estimate, PLANS["with"][2], PLANS["without"][2])
+    run, arrives = WORKLOAD.run(plan, ITEMS), ARRIVAL_S + point["since"]
+    executed = {}
     for timestamps in (True, False):
         matrix = conflict_matrix(plan, timestamps=timestamps)
-        done = finished(plan, run, "rst", [0, AT, arrives], TIMES, matrix)[2]
-        took[timestamps] = max(end for operation, end in done.items() if operation.window != "w_out") - arrives
-    formula = detour.with_window(point["since"]) if point["window"] == "with" else detour.without_window()
-    return {"formula": formula, "executed": took[True], "unstamped": took[False]}
+        done = finish_times(plan, run, "rst", [0, ARRIVAL_S, arrives], TIMES, matrix)[2]
+        executed[timestamps] = max(end for operation, end in done.items() if operation.window != "w_out") - arrives
+    formula = tradeoff.with_window(point["since"]) if point["window"] == "with" else tradeoff.without_window()
+    return {"formula": formula, "executed": executed[True], "unstamped": executed[False]}
 
 
-def _from(figure: str) -> Callable[[Measured], float]:
-    """After how long without items of s the window begins to pay."""
+def _pays_from(figure: str) -> Callable[[Measurements], float]:
+    """The time since the last item of s from which the window pays."""
 
-    def found_at(found: Measured) -> float:
-        xs, with_window = found.line(figure, "since", window="with")
-        _, without = found.line(figure, "since", window="without")
+    def equal_at(measured: Measurements) -> float:
+        xs, with_window = measured.line(figure, "since", window="with")
+        _, without = measured.line(figure, "since", window="without")
         return crossover(xs, [one - other for one, other in zip(with_window, without, strict=True)])
 
-    return found_at
+    return equal_at
 
 
-def _lines(found: Measured) -> list[Line]:
+def _lines(measured: Measurements) -> list[PlotLine]:
     labels = {"with": "with w_rs", "without": "without w_rs"}
     lines = [
-        Line(f"{label}: {how}", *found.line(figure, "since", window=window))
+        PlotLine(f"{label}: {how}", *measured.line(figure, "since", window=window))
         for window, label in labels.items()
         for figure, how in (("executed", "executed"), ("formula", "equations 1 and 2"))
     ]
-    where = _from("executed")(found)
-    xs, ys = found.line("executed", "since", window="without")
-    return [*lines, Line("crossover, executed", [where], [float(np.interp(where, xs, ys))])]
+    where = _pays_from("executed")(measured)
+    xs, ys = measured.line("executed", "since", window="without")
+    return [*lines, PlotLine("crossover, executed", [where], [float(np.interp(where, xs, ys))])]
 
 
 WAITING = Experiment(
@@ -73,9 +73,9 @@ WAITING = Experiment(
     title="Waiting for an intermediate window",
     setup=(
         "(r ⋈_b s) ⋈_ac t with and without w_rs: one item of r long ago, one of s, and after a time Δt one of t, which "
-        "meets it. A recorder takes 1 an item and a join 2 (chosen). By the equations, and as executed on the "
-        "scheduling graph with the timestamp rule, where each operation starts as soon as no edge enters it and no "
-        "other item's work takes from its speed. As in the paper, the recording in w_out is left out."
+        "joins with it. A recorder takes 1 per item and a join 2 (chosen). Computed by the equations, and executed on "
+        "the scheduling graph with the timestamp rule, where each operation starts as soon as no edge enters it and "
+        "has its own processor. As in the paper, the recording in w_out is left out."
     ),
     points=points,
     measure=measure,
@@ -85,12 +85,12 @@ WAITING = Experiment(
             "equations",
             "T_t = τ_->w_t + τ_⋈w_rs + τ_wait with the window, τ_->w_t + τ_⋈w_s + f_s τ_⋈w_r without.",
             "T_t and T'_t",
-            lambda found: max(abs(row.figures["executed"] - row.figures["formula"]) for row in found.rows),
-            near(0, 1e-9),
-            reading="Shown is the largest deviation of what is executed; a wait below 0 is none.",
+            lambda measured: max(abs(row.figures["executed"] - row.figures["formula"]) for row in measured.rows),
+            band_near(0, 1e-9),
+            reading="Ours: the largest deviation of the executed time; a wait below 0 counts as 0.",
             others={
-                "without the timestamp rule": lambda found: max(
-                    abs(row.figures["unstamped"] - row.figures["formula"]) for row in found.rows
+                "without the timestamp rule": lambda measured: max(
+                    abs(row.figures["unstamped"] - row.figures["formula"]) for row in measured.rows
                 )
             },
         ),
@@ -98,9 +98,9 @@ WAITING = Experiment(
             "pays from",
             "The window pays once d_t waits less than τ_⋈w_s + f_s τ_⋈w_r − τ_⋈w_rs: here 3 − Δt < 2.",
             "Δt > 1 (by hand)",
-            _from("executed"),
-            near(1, 1e-9),
-            others={"equations": _from("formula"), "without the timestamp rule": _from("unstamped")},
+            _pays_from("executed"),
+            band_near(1, 1e-9),
+            others={"equations": _pays_from("formula"), "without the timestamp rule": _pays_from("unstamped")},
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Sutherland's Raindrop thesis: scheduling algorithms alone, and a selector that chooses among them by a QoS."""
+"""Sutherland's Raindrop thesis: single scheduling algorithms, and a selector that switches between them by a QoS."""
 
 from dsms.papers.experiment import Paper
 from dsms.papers.raindrop.mixed_qos import CHANGED_QOS, MIXED_QOS
@@ -14,7 +14,7 @@ PAPER = Paper(
     ),
     experiments=(TABLES, WORKLOAD, SINGLES, ONE_QOS, MIXED_QOS, CHANGED_QOS),
     notes=(
-        "The numbers of the plans and of the figures are lost; what is compared is what the text says of them. Where "
-        "the selector is meant, the wheel of the thesis and selection by looking ahead (ours) stand side by side."
+        "The numbers of the plans and of the figures are lost; we check the statements of the text. Claims about the "
+        "selector are checked twice: for the thesis's roulette wheel, and for our selection by looking ahead."
     ),
 )

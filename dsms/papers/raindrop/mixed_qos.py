@@ -1,4 +1,4 @@
-"""Figures 6.4 to 6.7: several requirements, weighed; and requirements that change while the plan runs."""
+"""Figures 6.4 to 6.7: selectors under several weighted requirements, and under requirements that change in the run."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dsms.papers.claim import Claim, at_least
-from dsms.papers.experiment import Experiment, Line, Plot, Scale
-from dsms.papers.measured import Measured
+from dsms.config.qos import Qos
+from dsms.papers.claim import Claim, band_from
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Scale
+from dsms.papers.measurements import Measurements
 from dsms.papers.raindrop.plans import CHOSEN, READINGS
 from dsms.papers.raindrop.runs import LABELS, SELECTORS, SINGLE, VARIANTS, measure, point
-from dsms.papers.raindrop.scores import Course, Figure, course, lead, ratios, scores, singles
-from dsms.papers.raindrop.single import TALE, over_time
-from dsms.qos import Qos
+from dsms.papers.raindrop.scores import Figure, RunSeries, lead, ratios, run_series, scores, singles
+from dsms.papers.raindrop.single import STATISTIC_PLOTS, over_time
 
 WEIGHTS = {
     "6.4": ("delay=0.7,rate=0.3", "70 % delay, 30 % output rate"),
@@ -22,92 +22,104 @@ WEIGHTS = {
     "6.6": ("delay=0.5,rate=0.5", "50 % delay, 50 % output rate"),
     "6.7": ("memory=0.33,delay=0.33,rate=0.34", "memory, delay and output rate alike"),
 }
-STEP = 5  # seconds between two places at which a score is drawn
+SCORE_STEP_S = 5  # between two points of a line of scores
 
 
 def points(scale: Scale) -> list[dict[str, Any]]:
-    """The four alone, and every selector for every mixture, by every reading."""
-    seconds, found = scale.of(300, 30), []
+    """The four single algorithms, and every selector for every mixture of requirements, in every reading."""
+    seconds, sweep = scale.of(300, 30), []
     for seed in scale.numbers():
         for reading in READINGS:
             names = [*SELECTORS, *VARIANTS] if reading == "plain" else ["roulette", "highest score"]
-            found += [point(name, seconds, seed, reading=reading) for name in SINGLE]
-            found += [point(name, seconds, seed, qos=q, reading=reading) for q, _ in WEIGHTS.values() for name in names]
-    return found
+            sweep += [point(name, seconds, seed, reading=reading) for name in SINGLE]
+            sweep += [point(name, seconds, seed, qos=q, reading=reading) for q, _ in WEIGHTS.values() for name in names]
+    return sweep
 
 
-def _compared(measured: Measured, qos: str) -> dict[str, Course]:
-    chosen = {name: course(measured, by=name, qos=qos, reading="plain") for name in SELECTORS}
-    return {**singles(measured, reading="plain"), **chosen}
+def _compared_runs(measured: Measurements, qos: str) -> dict[str, RunSeries]:
+    selectors = {name: run_series(measured, by=name, qos=qos, reading="plain") for name in SELECTORS}
+    return {**singles(measured, reading="plain"), **selectors}
 
 
-def _scored(qos: str) -> Callable[[Measured], list[Line]]:
-    """Scores of what has been seen so far."""
+def _score_lines(qos: str) -> Callable[[Measurements], list[PlotLine]]:
+    """The score of each run from its beginning up to each instant."""
 
-    def lines(measured: Measured) -> list[Line]:
-        runs = _compared(measured, qos)
+    def lines(measured: Measurements) -> list[PlotLine]:
+        runs = _compared_runs(measured, qos)
         length = len(next(iter(runs.values())).queued)
-        places = list(range(STEP, length + 1, STEP))
-        upto = [[Course(*(column[:place] for column in run)) for run in runs.values()] for place in places]
-        found = np.array([scores(each, Qos.of(qos)) for each in upto])
-        xs = [float(place) for place in places]
-        return [Line(LABELS[name], xs, found[:, i].tolist()) for i, name in enumerate(runs)]
+        ends = list(range(SCORE_STEP_S, length + 1, SCORE_STEP_S))
+        prefixes = [[RunSeries(*(column[:end] for column in run)) for run in runs.values()] for end in ends]
+        by_end = np.array([scores(each, Qos.of(qos)) for each in prefixes])
+        xs = [float(end) for end in ends]
+        return [PlotLine(LABELS[name], xs, by_end[:, i].tolist()) for i, name in enumerate(runs)]
 
     return lines
 
 
-def _drawn(qos: str, statistic: str) -> Callable[[Measured], list[Line]]:
-    return lambda measured: [over_time(LABELS[name], run, statistic) for name, run in _compared(measured, qos).items()]
+def _statistic_lines(qos: str, statistic: str) -> Callable[[Measurements], list[PlotLine]]:
+    return lambda measured: [
+        over_time(LABELS[name], run, statistic) for name, run in _compared_runs(measured, qos).items()
+    ]
 
 
 def _plots(figure: str, qos: str, title: str) -> list[Plot]:
     parts = [part.partition("=")[0] for part in qos.split(",")]
     return [
-        Plot(f"figure-{figure}", title, "time (s)", "score so far (equation 5.2)", _scored(qos)),
+        Plot(f"figure-{figure}", title, "time (s)", "score so far (equation 5.2)", _score_lines(qos)),
         *(
-            Plot(f"figure-{figure}-{name}", f"{title}: {name}", "time (s)", TALE[name][0], _drawn(qos, name))
+            Plot(
+                f"figure-{figure}-{name}",
+                f"{title}: {name}",
+                "time (s)",
+                STATISTIC_PLOTS[name][0],
+                _statistic_lines(qos, name),
+            )
             for name in parts
         ),
     ]
 
 
 def _others(qos: str) -> dict[str, Figure]:
-    found = {name: lead(name, qos, reading="plain") for name in ("highest score", *VARIANTS)}
+    figures = {name: lead(name, qos, reading="plain") for name in ("highest score", *VARIANTS)}
     for reading in READINGS:
         if reading != "plain":
-            found |= {f"{name}, {reading}": lead(name, qos, reading=reading) for name in ("roulette", "highest score")}
-    return {**found, "judged by ratios to the best": lead("roulette", qos, ratios, reading="plain")}
+            figures |= {
+                f"{name}, {reading}": lead(name, qos, reading=reading) for name in ("roulette", "highest score")
+            }
+    return {**figures, "judged by ratios to the best": lead("roulette", qos, ratios, reading="plain")}
 
 
 def _claims(figure: str, qos: str, title: str) -> list[Claim]:
     reading = (
-        "Ours is 0 where its score is that of the mean single algorithm, 1 where it is that of the best of them; "
-        "nearer to the best is the direction."
+        "Ours is 0 where the selector's score equals the mean of the single algorithms, 1 where it equals the best of "
+        "them; from 0.5 on the direction is right."
     )
     return [
         Claim(f"figure {figure}", f"{title}: adaptive leads.", "1 or more", lead("roulette", qos, reading="plain"),
-              at_least(0.95), at_least(0.5), reading=reading, because=WHEEL, others=_others(qos)),
+              band_from(0.95), band_from(0.5), reading=reading, because=WHEEL, others=_others(qos)),
         Claim(f"figure {figure}, predictive", f"{title}: adaptive leads (selected by looking ahead).", "1 or more",
-              lead("predictive", qos, reading="plain"), at_least(0.95), at_least(0.5), reading=reading,
-              because="It looks ahead until queues are drained, where output rates hardly differ, while what is left "
-              "at the end of the run makes FIFO's the highest; by memory and delay alone RR is expected to be as good.",
+              lead("predictive", qos, reading="plain"), band_from(0.95), band_from(0.5), reading=reading,
+              because="It looks ahead until queues are empty, where output rates hardly differ, while tuples left in "
+              "queues at the end of the run make FIFO's rate the highest. By memory and delay alone it expects RR to "
+              "be as good.",
               others={"judged by ratios to the best": lead("predictive", qos, ratios, reading="plain")}),
     ]  # fmt: skip
 
 
 WHEEL = (
-    "One of the four is best for the mixture all the time, and the wheel keeps turning to the others; what they leave "
-    "in the queues is charged to their successors, so that scores do not tell well who is to be preferred (figure "
-    "6.3-scores). The highest score instead of the wheel does better by some readings and seeds and worse by others."
+    "One of the four algorithms is best for the mixture all the time, but the wheel keeps choosing the others. Tuples "
+    "that one leaves in the queues count against its successor, so that scores do not show well which is best (figure "
+    "6.3-scores). Taking the highest score instead of the wheel is better in some readings and seeds, worse in others."
 )
 
 MIXED_QOS = Experiment(
     name="mixed-qos",
-    title="Several requirements, weighed",
+    title="Several weighted requirements",
     setup=(
         f"Plan 2 for 300 s after 10 s of warm-up and exploration. {CHOSEN} Evaluation every 2 s, statistics every 1 s, "
-        "weight of old data 0.875, decay 0.9 an evaluation (chosen). The score of a run is equation 5.2 of its means "
-        "against all the runs compared. Other readings: as in figure 6.3, one tuple a turn, start-up costs, overload."
+        "weight of old data 0.875, decay 0.9 per evaluation (chosen). The score of a run is equation 5.2 of its means, "
+        "with all compared runs as the history. Other readings: as in figure 6.3, one tuple a turn, start-up costs, "
+        "overload."
     ),
     points=points,
     measure=measure,
@@ -117,7 +129,7 @@ MIXED_QOS = Experiment(
 
 
 def changed_points(scale: Scale) -> list[dict[str, Any]]:
-    """Delay is required at first, memory from half-time on."""
+    """The QoS requires delay at first, and memory from half-time on."""
     seconds = scale.of(300, 40)
     return [
         point(name, seconds, seed, qos="delay=1", then="memory=1")
@@ -126,38 +138,41 @@ def changed_points(scale: Scale) -> list[dict[str, Any]]:
     ]  # fmt: skip
 
 
-def _shifted(by: str) -> Figure:
-    """How much more of the choices went to Chain and MTIQ, which hold least, after the change than before."""
+def _choice_shift(by: str) -> Figure:
+    """The rise of the share of choices that select Chain or MTIQ, which hold least, after the change."""
 
-    def shifted(measured: Measured) -> float:
-        mine = measured.where(by=by)
-        late = {name: mine.value(f"picked late {name}") for name in SINGLE}
-        early = {name: mine.value(f"picked {name}") - late[name] for name in SINGLE}
+    def shift(measured: Measurements) -> float:
+        runs = measured.where(by=by)
+        late = {name: runs.value(f"picked late {name}") for name in SINGLE}
+        early = {name: runs.value(f"picked {name}") - late[name] for name in SINGLE}
         shares = [(c["chain"] + c["mtiq"]) / max(sum(c.values()), 1.0) for c in (late, early)]
         return shares[0] - shares[1]
 
-    return shifted
+    return shift
 
 
-def _memory_lines(measured: Measured) -> list[Line]:
-    return [over_time(LABELS[name], course(measured, by=name), "memory") for name in SELECTORS]
+def _memory_lines(measured: Measurements) -> list[PlotLine]:
+    return [over_time(LABELS[name], run_series(measured, by=name), "memory") for name in SELECTORS]
 
 
 CHANGED_QOS = Experiment(
     name="changed-qos",
-    title="Another requirement while the plan runs",
-    setup=f"Plan 2 for 300 s; only delay is required, and from half-time on only memory. {CHOSEN}",
+    title="A change of requirements in the run",
+    setup=f"Plan 2 for 300 s; the QoS requires only delay, and from half-time on only memory. {CHOSEN}",
     points=changed_points,
     measure=measure,
-    plots=(Plot("changed-qos-memory", "Delay required, then memory", "time (s)", TALE["memory"][0], _memory_lines),),
+    plots=(
+        Plot("changed-qos-memory", "Delay required, then memory", "time (s)", STATISTIC_PLOTS["memory"][0],
+             _memory_lines),
+    ),
     claims=(
-        Claim("other algorithms are chosen", "The administrator may change the QoS while running; it then holds.",
-              "above 0", _shifted("roulette"), at_least(0.05),
-              reading="Ours is by how much the share of choices that fall on Chain and MTIQ rises; less than a "
-              "twentieth is called chance.",
-              because="The wheel hardly prefers anybody, whatever is required.",
-              others={"highest score": _shifted("highest score")}),
+        Claim("other algorithms are chosen", "The administrator may change the QoS in the run, and it takes effect.",
+              "above 0", _choice_shift("roulette"), band_from(0.05),
+              reading="Ours is the rise of the share of choices that select Chain or MTIQ; a rise below a twentieth "
+              "counts as chance.",
+              because="The wheel hardly prefers any algorithm, whatever the requirement.",
+              others={"highest score": _choice_shift("highest score")}),
         Claim("other algorithms are chosen, predictive", "The same, selected by looking ahead.",
-              "above 0", _shifted("predictive"), at_least(0.05)),
+              "above 0", _choice_shift("predictive"), band_from(0.05)),
     ),
 )  # fmt: skip

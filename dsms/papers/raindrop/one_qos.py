@@ -1,4 +1,4 @@
-"""Figure 6.3: one statistic is required, and the selector is compared with the best single algorithm for it."""
+"""Figure 6.3: selectors under a single requirement, compared with the best single algorithm for it."""
 
 from __future__ import annotations
 
@@ -6,53 +6,53 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dsms.papers.claim import Claim, at_least, at_most
-from dsms.papers.experiment import Experiment, Line, Plot, Scale
-from dsms.papers.measured import Measured
+from dsms.papers.claim import Claim, band_from, band_up_to
+from dsms.papers.experiment import Experiment, Plot, PlotLine, Scale
+from dsms.papers.measurements import Measurements
 from dsms.papers.raindrop.plans import CHOSEN
 from dsms.papers.raindrop.runs import LABELS, SELECTORS, SINGLE, VARIANTS, measure, point
-from dsms.papers.raindrop.scores import Figure, best_single, course, mean, singles
-from dsms.papers.raindrop.single import TALE, over_time
+from dsms.papers.raindrop.scores import Figure, best_single, mean, run_series, singles
+from dsms.papers.raindrop.single import STATISTIC_PLOTS, over_time
 
 QOS = {"memory": "queued", "delay": "delay", "rate": "output_rate"}
 FIGURES = {"short": "in the run of 30 s", "long": "in a run of 300 s", "filters": "on plan 1"}
 
 
-def _wanted(measured: Measured, place: str) -> dict[str, Any]:
-    """The parameters of the runs meant: the thesis's 30 s, longer ones, or those on the other plan."""
+def _run_parameters(measured: Measurements, place: str) -> dict[str, Any]:
+    """The parameters of a group of runs: the thesis's 30 s, the longer ones, or plan 1."""
     lengths = measured.values("seconds")
     return {"plan": 1 if place == "filters" else 2, "seconds": lengths[-1 if place == "long" else 0]}
 
 
 def points(scale: Scale) -> list[dict[str, Any]]:
-    """Every selector for every requirement, with the four alone: 30 s, as in the thesis, and longer."""
-    found = []
+    """The four single algorithms, and every selector for every requirement: 30 s, as in the thesis, and longer."""
+    sweep = []
     for seed in scale.numbers():
         for plan, seconds in ((2, 30), (2, scale.of(300, 40)), (1, 30)):
-            found += [point(name, seconds, seed, plan) for name in SINGLE]
+            sweep += [point(name, seconds, seed, plan) for name in SINGLE]
             for qos in QOS:
                 names = [*SELECTORS, *VARIANTS] if plan == 2 else ["roulette", "highest score"]
                 if scale.quick and seconds > 30:
-                    names.remove("predictive")  # it looks ahead at length
-                found += [point(name, seconds, seed, plan, f"{qos}=1") for name in names]
-    return found
+                    names.remove("predictive")  # it simulates ahead, which takes long
+                sweep += [point(name, seconds, seed, plan, f"{qos}=1") for name in names]
+    return sweep
 
 
-def _drawn(qos: str) -> Callable[[Measured], list[Line]]:
-    def lines(measured: Measured) -> list[Line]:
-        where = _wanted(measured, "short")
+def _lines(qos: str) -> Callable[[Measurements], list[PlotLine]]:
+    def lines(measured: Measurements) -> list[PlotLine]:
+        where = _run_parameters(measured, "short")
         alone = {LABELS[name]: run for name, run in singles(measured, **where).items()}
-        chosen = {LABELS[name]: course(measured, by=name, qos=f"{qos}=1", **where) for name in SELECTORS}
-        return [over_time(label, run, qos) for label, run in {**alone, **chosen}.items()]
+        selectors = {LABELS[name]: run_series(measured, by=name, qos=f"{qos}=1", **where) for name in SELECTORS}
+        return [over_time(label, run, qos) for label, run in {**alone, **selectors}.items()]
 
     return lines
 
 
-def _scored(measured: Measured) -> list[Line]:
-    """What the selector of the thesis thought of each in the mean: bars by requirement."""
-    where, places = _wanted(measured, "long"), [float(place) for place in range(len(QOS))]
+def _score_bars(measured: Measurements) -> list[PlotLine]:
+    """The mean score that the thesis's selector gave each algorithm, by requirement."""
+    where, places = _run_parameters(measured, "long"), [float(place) for place in range(len(QOS))]
     return [
-        Line(
+        PlotLine(
             label,
             places,
             [measured.value(f"score {name}", by="roulette", qos=f"{qos}=1", **where) for qos in QOS],
@@ -61,51 +61,51 @@ def _scored(measured: Measured) -> list[Line]:
     ]
 
 
-def _against(qos: str, by: str, place: str) -> Figure:
-    """The selector's mean by that of the best single algorithm; above 1 is better for a rate, below for the rest."""
+def _over_best(qos: str, by: str, place: str) -> Figure:
+    """The selector's mean over the best single algorithm's; above 1 is better for a rate, below for the others."""
 
-    def ratio(measured: Measured) -> float:
-        where, statistic = _wanted(measured, place), QOS[qos]
+    def ratio(measured: Measurements) -> float:
+        where, statistic = _run_parameters(measured, place), QOS[qos]
         alone = [run.means()[statistic] for run in singles(measured, **where).values()]
         best = max(alone) if qos == "rate" else min(alone)
-        return course(measured, by=by, qos=f"{qos}=1", **where).means()[statistic] / best
+        return run_series(measured, by=by, qos=f"{qos}=1", **where).means()[statistic] / best
 
     return ratio
 
 
-def _favoured(qos: str, by: str, place: str) -> Figure:
-    """How often the best single algorithm was chosen, by how often the next most chosen one was."""
+def _preference(qos: str, by: str, place: str) -> Figure:
+    """The choices of the best single algorithm over those of the most chosen other one."""
 
-    def favoured(measured: Measured) -> float:
-        where = _wanted(measured, place)
+    def preference(measured: Measurements) -> float:
+        where = _run_parameters(measured, place)
         best = best_single(measured, f"{qos}=1", **where)
         picks = {name: measured.value(f"picked {name}", by=by, qos=f"{qos}=1", **where) for name in SINGLE}
         return picks.pop(best) / max(max(picks.values()), 1.0)
 
-    return favoured
+    return preference
 
 
-def _tuned(qos: str, other: str, by: str, place: str) -> Figure:
-    """The statistic of the run tuned for it by that of the run tuned for another."""
+def _tuning_effect(qos: str, other: str, by: str, place: str) -> Figure:
+    """The statistic in the run tuned for it over that in the run tuned for another."""
 
-    def tuned(measured: Measured) -> float:
-        where, statistic = _wanted(measured, place), QOS[qos]
-        found = [mean(statistic, by=by, qos=f"{each}=1", **where)(measured) for each in (qos, other)]
-        return found[0] / found[1]
+    def effect(measured: Measurements) -> float:
+        where, statistic = _run_parameters(measured, place), QOS[qos]
+        tuned, untuned = (mean(statistic, by=by, qos=f"{each}=1", **where)(measured) for each in (qos, other))
+        return tuned / untuned
 
-    return tuned
+    return effect
 
 
 def _others(figure: Callable[[str, str], Figure]) -> dict[str, Figure]:
-    """Other ways to select, for 30 s; and the thesis's for longer, and on the other plan."""
-    found = {f"{name}, {FIGURES['short']}": figure(name, "short") for name in ("highest score", *VARIANTS)}
+    """Other readings of a figure: other selectors in 30 s, and longer runs and plan 1."""
+    readings = {f"{name}, {FIGURES['short']}": figure(name, "short") for name in ("highest score", *VARIANTS)}
     for name in ("roulette", "highest score"):
-        found |= {f"{name}, {FIGURES[place]}": figure(name, place) for place in ("long", "filters")}
-    return found
+        readings |= {f"{name}, {FIGURES[place]}": figure(name, place) for place in ("long", "filters")}
+    return readings
 
 
 def _claims(by: str) -> list[Claim]:
-    """What the thesis says of its selector, asked of this one."""
+    """The thesis's claims about its selector, checked for this selector."""
     whose, mark = ("", "") if by == "roulette" else (f" (selected by: {by})", f", {by}")
 
     def claim(name: str, text: str, paper: str, figure: Callable[[str, str], Figure], **rest: Any) -> Claim:
@@ -115,35 +115,36 @@ def _claims(by: str) -> list[Claim]:
     return [
         *(
             claim(qos, f"With {qos} alone required, adaptive is about as good as the best or better", "about 1",
-                  partial(_against, qos), band=at_least(0.9) if qos == "rate" else at_most(1.1),
-                  reading=f"Ours is its mean {qos} by that of the best single algorithm; a tenth is called about.",
+                  partial(_over_best, qos), band=band_from(0.9) if qos == "rate" else band_up_to(1.1),
+                  reading=f"Ours is its mean {qos} over that of the best single algorithm; about is within a tenth.",
                   because=MIXED)
             for qos in QOS
         ),
         *(
             claim(f"{qos}, chosen", f"With {qos} alone required, the best algorithm is chosen most often", "above 1",
-                  partial(_favoured, qos), band=at_least(1.0001),
-                  reading="Ours is how often it was chosen by how often the next was.", because=FLAT)
+                  partial(_preference, qos), band=band_from(1.0001),
+                  reading="Ours is the number of its choices over that of the next most chosen.", because=FLAT)
             for qos in ("memory", "delay")
         ),
         *(
             claim(f"{qos}, tuned", f"Tuned for {qos} it does better in {qos} than tuned for {other}", "below 1",
-                  partial(_tuned, qos, other), band=at_most(0.98), direction=at_most(0.9999), because=FLAT,
-                  reading=f"Ours is the {qos} of the one run by that of the other; 2 % count as better, as they do to "
-                  "the selector.")
+                  partial(_tuning_effect, qos, other), band=band_up_to(0.98), direction=band_up_to(0.9999),
+                  because=FLAT,
+                  reading=f"Ours is the {qos} of the one run over that of the other; 2 % or more count as better, as "
+                  "they do in the selector.")
             for qos, other in (("memory", "delay"), ("delay", "memory"))
         ),
     ]  # fmt: skip
 
 
 MIXED = (
-    "The run is a mixture of all four: on the wheel everyone has about a quarter, as mean scores are much alike, and a "
-    "queue that one leaves behind is the next one's memory and delay (figure 6.3-scores)."
+    "The run is a mixture of all four: mean scores are much alike, so each algorithm gets about a quarter of the "
+    "wheel. The queue that one leaves behind counts as the next one's memory and delay (figure 6.3-scores)."
 )
 FLAT = (
-    "Mean scores are much alike and do not follow how good the algorithms are alone (figure 6.3-scores): what is "
-    "measured under one in 2 s is mostly what its predecessors left and what the streams do just then, and a mean is "
-    "divided by the spread of all history, which a burst makes wide."
+    "Mean scores are much alike and do not follow how good the algorithms are alone (figure 6.3-scores). The "
+    "measurements of 2 s under one algorithm mostly reflect the queues its predecessors left and the current arrivals, "
+    "and a mean is divided by the spread of the whole history, which a burst widens."
 )
 
 ONE_QOS = Experiment(
@@ -151,15 +152,18 @@ ONE_QOS = Experiment(
     title="One requirement at a time",
     setup=(
         f"Plan 2 for 30 s after 10 s of warm-up and exploration. {CHOSEN} Evaluation every 2 s, statistics every 1 s, "
-        "weight of old data 0.875, decay 0.9 an evaluation (chosen). Other readings: the highest score instead of the "
+        "weight of old data 0.875, decay 0.9 per evaluation (chosen). Other readings: the highest score instead of the "
         "wheel, scores that fade to 0, other decays, algorithms kept for 10 s, 300 s, plan 1."
     ),
     points=points,
     measure=measure,
     plots=(
-        *(Plot(f"figure-6.3-{qos}", f"Only {qos} required", "time (s)", TALE[qos][0], _drawn(qos)) for qos in QOS),
+        *(
+            Plot(f"figure-6.3-{qos}", f"Only {qos} required", "time (s)", STATISTIC_PLOTS[qos][0], _lines(qos))
+            for qos in QOS
+        ),
         Plot("figure-6.3-scores", "Mean scores, on the wheel, in the longer run", "required", "score (equation 5.2)",
-             _scored, bars=True, ticks=tuple(QOS)),
+             _score_bars, bars=True, ticks=tuple(QOS)),
     ),
     claims=tuple(_claims("roulette") + _claims("predictive")),
 )  # fmt: skip

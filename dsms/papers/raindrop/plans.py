@@ -1,4 +1,4 @@
-"""The two plans of figure 6.1 and their streams, as each way to read the thesis has them."""
+"""Builds the two plans of figure 6.1 and their streams, for each reading of the thesis."""
 
 from __future__ import annotations
 
@@ -6,48 +6,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dsms.papers.raindrop.window_join import LENGTH
-from dsms.plan import Plan
-from dsms.planfile import plan_from
+from dsms.papers.raindrop.window_join import LENGTH_S
+from dsms.plan.graph import Plan
+from dsms.query.plan_file import plan_from
 
-RATES = (20.0, 40.0, 60.0, 200.0)  # tuples a second, one of these by chance every five seconds
+RATES = (20.0, 40.0, 60.0, 200.0)  # tuples per second; a random one of these every five seconds
 MEAN = sum(RATES) / len(RATES)
-CHANCE = 0.05  # that two tuples in a window satisfy the join's predicate
-PASSED = 0.5  # by the filters before the join
-JOINED = LENGTH * MEAN * PASSED * CHANCE  # results for a tuple of either input, in the mean
-# Time for a tuple, in units whose length follows from the load, and selectivity.
+CHANCE = 0.05  # probability that two tuples in a window satisfy the join's predicate
+PASSED = 0.5  # selectivity of the filters before the join
+JOINED = LENGTH_S * MEAN * PASSED * CHANCE  # mean number of results for a tuple of either input
+# Processing time of a tuple (in units whose length follows from the load), and selectivity.
 FILTERS = {"o1": (1.0, 0.9), "o2": (0.5, 0.3), "o3": (1.0, 0.8), "o4": (3.0, 1.0)}
 JOIN = {"o1": (0.5, PASSED), "o2": (0.5, PASSED), "o3": (1.0, JOINED), "o4": (3.0, 1.0)}
 INPUTS = {"o1": ["s"], "o2": ["r"], "o3": ["o1", "o2"], "o4": ["o3"]}
 
 CHOSEN = (
-    "The numbers of figure 6.1 are lost. Chosen: plan 1, four filters in a row of times 1, 0.5, 1, 3 and "
-    "selectivities 0.9, 0.3, 0.8, 1; plan 2, a filter of time 0.5 and selectivity 0.5 on each of two streams, a join "
-    "of their windows of 200 ms of time 1, whose predicate holds for 5 % of the pairs, and a filter of time 3 and "
-    "selectivity 1. Each stream is Poisson with a mean of 20, 40, 60 or 200 tuples a second, drawn anew every 5 s; "
-    "all need 0.9 of the CPU."
+    "The numbers of figure 6.1 are lost; these are chosen. Plan 1: four filters in a row with times 1, 0.5, 1, 3 and "
+    "selectivities 0.9, 0.3, 0.8, 1. Plan 2: a filter of time 0.5 and selectivity 0.5 on each of two streams, a join "
+    "of their windows of 200 ms (time 1, predicate true for 5 % of the pairs), and a filter of time 3 and "
+    "selectivity 1. Each stream is Poisson with a rate of 20, 40, 60 or 200 tuples per second, redrawn every 5 s; "
+    "together they need 0.9 of the CPU."
 )
 
 
 @dataclass(frozen=True)
-class Reading:
-    """One way to set up what the thesis leaves open."""
+class PlanReading:
+    """One choice of the settings that the thesis leaves open."""
 
-    load: float = 0.9  # of the CPU, in the mean
+    load: float = 0.9  # mean share of the CPU
     rule: bool = True  # Raindrop's workload rule; False: one tuple a turn
-    startup: float = 0.0  # how much of an operator's time for one tuple a run takes whatever it handles
+    startup: float = 0.0  # share of an operator's time for one tuple that is a fixed cost of each run
 
 
 READINGS = {
-    "plain": Reading(),
-    "one tuple a turn": Reading(rule=False),
-    "start-up cost": Reading(startup=0.5),
-    "overload": Reading(load=1.2),
+    "plain": PlanReading(),
+    "one tuple a turn": PlanReading(rule=False),
+    "start-up cost": PlanReading(startup=0.5),
+    "overload": PlanReading(load=1.2),
 }
 
 
-def built(plan: int, reading: Reading, seed: int, tables: Mapping[str, Any]) -> Plan:
-    """Plan 1 or plan 2."""
+def build_plan(plan: int, reading: PlanReading, seed: int, tables: Mapping[str, Any]) -> Plan:
+    """Build plan 1 or plan 2."""
     operators = FILTERS if plan == 1 else JOIN
     unit = reading.load / (_work(plan) * MEAN)
     rows: list[dict[str, Any]] = [
@@ -72,7 +72,7 @@ def built(plan: int, reading: Reading, seed: int, tables: Mapping[str, Any]) -> 
 
 
 def _work(plan: int) -> float:
-    """Units of time that a tuple of each stream comes to, one run for each tuple."""
+    """The expected work, in time units, for one tuple of each stream, with one run for each tuple."""
     if plan == 2:
         return 2 * (JOIN["o1"][0] + PASSED * (JOIN["o3"][0] + JOINED * JOIN["o4"][0]))
     left, work = 1.0, 0.0

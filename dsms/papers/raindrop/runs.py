@@ -1,4 +1,4 @@
-"""One run of a plan under one algorithm or under the selector, second by second."""
+"""Simulates a plan under one algorithm or a selector, and records memory, results and delays of each second."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from dsms.departures import Departures
-from dsms.journal import Journal
-from dsms.observers import Observer
+from dsms.data.journal import Journal
+from dsms.engine.observers import Observer
+from dsms.engine.policy import Policy
+from dsms.measure.completions import Completions
 from dsms.papers.experiment import Point
-from dsms.papers.raindrop.plans import CHANCE, READINGS, built
+from dsms.papers.raindrop.plans import CHANCE, READINGS, build_plan
 from dsms.papers.raindrop.window_join import WindowRunner
-from dsms.policies.adaptive import Adaptive
-from dsms.policies.base import Policy
+from dsms.policies.adaptive.adaptive import Adaptive
 from dsms.policies.registry import policy_named
 from dsms.simulate import simulate
 
 SINGLE = {"rr": "RR", "fifo": "FIFO", "mtiq": "MTIQ", "chain": "Chain"}
 RULE = ":ratio=0.3,threshold=50"
-LEAD = 10  # seconds of warm-up and exploration, left out of the charts as in the thesis
+WARMUP_S = 10  # warm-up and exploration, left out of the charts as in the thesis
 
-# The selector as the thesis has it, the other ways to read or to tune it, and ours that looks ahead.
+# The thesis's selector (roulette), another reading of it, and ours, which looks ahead; VARIANTS tune the first.
 SELECTORS: dict[str, dict[str, Any]] = {
     "roulette": {"select": "roulette"},
     "highest score": {"select": "best"},
@@ -42,34 +42,35 @@ LABELS = {**SINGLE, "roulette": "adaptive", "highest score": "adaptive, highest 
 def point(
     by: str, seconds: int, seed: int, plan: int = 2, qos: str = "", reading: str = "plain", then: str = ""
 ) -> dict[str, Any]:
-    """A run by a single algorithm (`qos` is nothing to it) or a selector; `then` is what half-time changes `qos` to."""
+    """The parameters of a run by a single algorithm or a selector; at half-time the QoS changes to `then`."""
     return {"by": by, "plan": plan, "reading": reading, "qos": qos, "then": then, "seconds": seconds, "seed": seed}
 
 
 def measure(point: Point) -> dict[str, Any]:
-    """What was held, what came out and how late, in every second after the lead; who was chosen how often."""
+    """The memory, results and delays of every second after the warm-up; how often each algorithm was chosen."""
     reading, seconds = READINGS[point["reading"]], point["seconds"]
     rule = RULE if reading.rule else ""
     tables = {"adaptive": {"candidates": [name + rule for name in SINGLE]}}
     policy = _policy(point["by"], point["qos"], rule)
-    results, changes = Results(LEAD + seconds), [Change(point["then"], LEAD + seconds / 2)] if point["then"] else []
+    half = WARMUP_S + seconds / 2
+    results = ResultObserver(WARMUP_S + seconds)
+    changes = [QosChange(point["then"], half)] if point["then"] else []
     run = simulate(
-        built(point["plan"], reading, point["seed"], tables),
+        build_plan(point["plan"], reading, point["seed"], tables),
         policy,
-        until=LEAD + seconds,
+        until=WARMUP_S + seconds,
         cut=True,
         sample=1.0,
         runner=partial(WindowRunner, chance=CHANCE),
         observers=[results, *changes],
     )
-    half = LEAD + seconds / 2
-    chosen = [(c["instant"], c["chosen"].removesuffix(rule)) for c in run.choices if c["instant"] >= LEAD]
-    scores = [c["scores"] for c in run.choices if c["instant"] >= LEAD]
+    chosen = [(c["instant"], c["chosen"].removesuffix(rule)) for c in run.choices if c["instant"] >= WARMUP_S]
+    scores = [c["scores"] for c in run.choices if c["instant"] >= WARMUP_S]
     picks, late = Counter(name for _, name in chosen), Counter(name for at, name in chosen if at >= half)
     return {
-        "memory": [held for _, held in run.memory.samples[LEAD + 1 : LEAD + seconds + 1]],
-        "results": results.counts[LEAD:].tolist(),
-        "delays": results.delays[LEAD:].tolist(),
+        "memory": [held for _, held in run.memory.samples[WARMUP_S + 1 : WARMUP_S + seconds + 1]],
+        "results": results.counts[WARMUP_S:].tolist(),
+        "delays": results.delays[WARMUP_S:].tolist(),
         "turns": run.turns,
         **{f"picked {name}": picks[name] for name in SINGLE},
         **{f"score {name}": float(np.mean([s[name + rule] for s in scores])) if scores else None for name in SINGLE},
@@ -83,8 +84,8 @@ def _policy(by: str, qos: str, rule: str) -> Policy:
     return Adaptive(**{**SELECTORS, **VARIANTS}[by], qos=qos)
 
 
-class Results(Observer):
-    """How many results left in each second, and how late they were together."""
+class ResultObserver(Observer):
+    """Records the number of results in each second, and the sum of their delays."""
 
     trusted = True
 
@@ -92,15 +93,15 @@ class Results(Observer):
         self.counts, self.delays = np.zeros(seconds), np.zeros(seconds)
 
     def read(self, journal: Journal) -> None:
-        gone = Departures.of(journal)
+        done = Completions.of(journal)
         seconds = len(self.counts)
-        place = np.minimum(gone.left.astype(np.int64), seconds - 1)
-        self.counts += np.bincount(place, gone.alike, seconds)
-        self.delays += np.bincount(place, (gone.left - gone.arrived) * gone.alike, seconds)
+        second = np.minimum(done.left.astype(np.int64), seconds - 1)
+        self.counts += np.bincount(second, done.alike, seconds)
+        self.delays += np.bincount(second, (done.left - done.arrived) * done.alike, seconds)
 
 
-class Change(Observer):
-    """An administrator who requires something else from some instant on."""
+class QosChange(Observer):
+    """Sets another QoS at an instant, as an administrator would."""
 
     trusted = True
 

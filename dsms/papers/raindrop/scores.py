@@ -1,4 +1,4 @@
-"""Runs compared: their mean statistics, and how each serves a QoS by equations 5.1 and 5.2."""
+"""Compares runs by their mean statistics, and scores how well each serves a QoS (equations 5.1 and 5.2)."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from typing import NamedTuple
 import numpy as np
 
 from dsms.arrivals import Floats
-from dsms.papers.measured import Measured
+from dsms.config.qos import Qos, score_qos, z_score
+from dsms.papers.measurements import Measurements
 from dsms.papers.raindrop.runs import SINGLE
-from dsms.qos import Qos, score, z
 
-Figure = Callable[[Measured], float]
+Figure = Callable[[Measurements], float]
 
 
-class Course(NamedTuple):
-    """One run, second by second."""
+class RunSeries(NamedTuple):
+    """The statistics of one run, second by second."""
 
     queued: Floats
     results: Floats
-    delays: Floats  # of all results of the second together
+    delays: Floats  # sum over the results of the second
 
     @property
     def delay(self) -> Floats:
-        """The mean of each second; NaN where nothing came out."""
+        """The mean delay of each second; NaN where there was no result."""
         return _mean(self.delays, self.results)
 
     @property
     def delay_so_far(self) -> Floats:
-        """The mean since the beginning; NaN until something has come out."""
+        """The mean delay since the beginning; NaN before the first result."""
         return _mean(np.cumsum(self.delays), np.cumsum(self.results))
 
     def means(self) -> dict[str, float]:
-        """Over the whole run, by the names that a QoS has for them."""
+        """The means over the whole run, by the statistics' names in a QoS."""
         results = float(self.results.sum())
         return {
             "queued": float(self.queued.mean()),
@@ -43,43 +43,44 @@ class Course(NamedTuple):
         }
 
     def seconds(self) -> dict[str, Floats]:
+        """The statistics of each second, by their names in a QoS."""
         return {"queued": self.queued, "delay": self.delay, "output_rate": self.results}
 
 
 def _mean(total: Floats, count: Floats) -> Floats:
-    found = np.full(len(count), math.nan)
-    np.divide(total, count, out=found, where=count > 0)
-    return found
+    means = np.full(len(count), math.nan)
+    np.divide(total, count, out=means, where=count > 0)
+    return means
 
 
-def course(measured: Measured, **wanted: object) -> Course:
-    """Of the one run with these parameters."""
-    return Course(*(np.array(measured.series(name, **wanted)) for name in ("memory", "results", "delays")))
+def run_series(measured: Measurements, **conditions: object) -> RunSeries:
+    """The statistics of the run with these parameters."""
+    return RunSeries(*(np.array(measured.series(name, **conditions)) for name in ("memory", "results", "delays")))
 
 
-def mean(statistic: str, **wanted: object) -> Figure:
+def mean(statistic: str, **conditions: object) -> Figure:
     """A run's mean of a statistic."""
-    return lambda measured: course(measured, **wanted).means()[statistic]
+    return lambda measured: run_series(measured, **conditions).means()[statistic]
 
 
-def singles(measured: Measured, **wanted: object) -> dict[str, Course]:
-    """The single algorithms in the same circumstances."""
-    return {name: course(measured, by=name, **wanted) for name in SINGLE}
+def singles(measured: Measurements, **conditions: object) -> dict[str, RunSeries]:
+    """The runs of the single algorithms with these parameters."""
+    return {name: run_series(measured, by=name, **conditions) for name in SINGLE}
 
 
-def scores(runs: Sequence[Course], qos: Qos) -> list[float]:
-    """Equation 5.2 of each, its mean against the history that all of them make together."""
-    found: list[dict[str, float]] = [{} for _ in runs]
+def scores(runs: Sequence[RunSeries], qos: Qos) -> list[float]:
+    """Equation 5.2 of each run: its means against the history of all runs together."""
+    z_scores: list[dict[str, float]] = [{} for _ in runs]
     for statistic in (requirement.statistic for requirement in qos.requirements):
         seen = np.concatenate([run.seconds()[statistic] for run in runs])
         history = (float(np.nanmean(seen)), float(np.nanmin(seen)), float(np.nanmax(seen)))
-        for mine, run in zip(found, runs, strict=True):
-            mine[statistic] = z(run.means()[statistic], history)
-    return [score(qos, mine) for mine in found]
+        for of_run, run in zip(z_scores, runs, strict=True):
+            of_run[statistic] = z_score(run.means()[statistic], history)
+    return [score_qos(qos, of_run) for of_run in z_scores]
 
 
-def ratios(runs: Sequence[Course], qos: Qos) -> list[float]:
-    """How little worse each is than the best in every statistic, by their weights: 1 is the best in all."""
+def ratios(runs: Sequence[RunSeries], qos: Qos) -> list[float]:
+    """Another score: the inverse of the weighted ratios to the best in each statistic; 1 is the best in all."""
     total = np.zeros(len(runs))
     for requirement in qos.requirements:
         means = np.array([run.means()[requirement.statistic] for run in runs])
@@ -88,19 +89,21 @@ def ratios(runs: Sequence[Course], qos: Qos) -> list[float]:
     return [1 / cost for cost in total.tolist()]
 
 
-def lead(by: str, qos: str, rate: Callable[[Sequence[Course], Qos], list[float]] = scores, **wanted: object) -> Figure:
-    """Where a selector's score lies: 0 is that of the mean single algorithm, 1 that of the best of them."""
+def lead(
+    by: str, qos: str, rate: Callable[[Sequence[RunSeries], Qos], list[float]] = scores, **conditions: object
+) -> Figure:
+    """A selector's score on a scale where the mean single algorithm is 0 and the best one 1."""
 
-    def led(measured: Measured) -> float:
-        alone = list(singles(measured, **wanted).values())
-        *others, mine = rate([*alone, course(measured, by=by, qos=qos, **wanted)], Qos.of(qos))
+    def position(measured: Measurements) -> float:
+        alone = list(singles(measured, **conditions).values())
+        *others, score = rate([*alone, run_series(measured, by=by, qos=qos, **conditions)], Qos.of(qos))
         middle, best = sum(others) / len(others), max(others)
-        return (mine - middle) / (best - middle) if best > middle else math.nan
+        return (score - middle) / (best - middle) if best > middle else math.nan
 
-    return led
+    return position
 
 
-def best_single(measured: Measured, qos: str, **wanted: object) -> str:
+def best_single(measured: Measurements, qos: str, **conditions: object) -> str:
     """The single algorithm that serves a QoS best."""
-    alone = singles(measured, **wanted)
+    alone = singles(measured, **conditions)
     return max(zip(scores(list(alone.values()), Qos.of(qos)), alone, strict=True))[1]

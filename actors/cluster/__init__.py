@@ -1,0 +1,1 @@
+"""Connecting to a Ray cluster, placing actors on it, and leaving it clean."""

@@ -1,0 +1,1 @@
+"""Calls a running deployment, and turns its status into tables."""

@@ -1,0 +1,1 @@
+"""Starts, controls and ends all actors of one plan."""

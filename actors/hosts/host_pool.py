@@ -1,0 +1,89 @@
+"""Calls the hosts of one domain: sends grants to them and waits for the reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+import ray
+from ray.exceptions import RayError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+from actors.hosts.grant import Grant, TurnReport
+from actors.hosts.host import Host, HostActor, HostedStation, ResultTaker
+from actors.hosts.socket_transport import SchedulerSockets
+from actors.rpc.messages import BATCHES, Call, get_results, is_remote, kill, send, serialize
+
+STACK_TIMEOUT_S = 5.0  # for a host to return the stack of its running station
+Answer = TypeVar("Answer")
+
+
+class HostPool:
+    """The hosts of a domain by place: actors, called through sockets, or plain objects in this process."""
+
+    def __init__(
+        self,
+        hosts: Sequence[Host],
+        result_hub: ResultTaker | None = None,
+        lines: bool | None = None,
+        incarnation: int = 0,
+    ) -> None:
+        self.hosts = list(hosts)
+        by_line = any(is_remote(host.grant) for host in hosts) if lines is None else lines
+        addresses = self.each(lambda _, host: send(host.listen_address)) if by_line else []
+        self.each(lambda place, host: send(host.connect_peers, place, self.hosts, result_hub, addresses, incarnation))
+        self._sockets = SchedulerSockets(addresses) if by_line else None
+
+    @classmethod
+    def of(cls, count: int) -> HostPool:
+        """Start actors on this node, for one run of this process."""
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), False)
+        return cls([HostActor.options(scheduling_strategy=here).remote() for _ in range(count)])
+
+    def each(self, call: Callable[[int, Host], Call[Answer]]) -> list[Answer]:
+        """Call all hosts at once; returns their answers."""
+        return get_results([call(place, host) for place, host in enumerate(self.hosts)])
+
+    def open(self, hosted_stations: Sequence[Sequence[HostedStation]], folders: Sequence[str], measured: bool) -> None:
+        """Bring stations to hosts, by place."""
+        self.each(lambda place, host: send(host.open, serialize(list(hosted_stations[place])), folders, measured))
+
+    def run_turn(self, place: int, grant: Grant) -> TurnReport:
+        """Run a turn. One turn runs at a time: a domain has one simulated CPU."""
+        if self._sockets is not None:
+            return self._sockets.run_turn(place, grant)
+        turn: TurnReport = self.hosts[place].grant(grant)
+        while turn.forward is not None:
+            turn = self.hosts[turn.forward.place].grant(turn.forward.grant, turn.forward.outputs)
+        return turn
+
+    def current_work(self) -> tuple[str, str, str] | None:
+        """The running station, its host and its stack; a thread that receives batches answers."""
+        for place, host in enumerate(self.hosts):
+            call = send(host.current_work, group=BATCHES)
+            try:
+                work = ray.get(call, timeout=STACK_TIMEOUT_S) if isinstance(call, ray.ObjectRef) else call
+            except RayError:
+                continue  # its process has ended, or all its threads hang
+            if work is not None:
+                return work[0], f"host {place}", work[1]
+        return None
+
+    def kill(self, place: int) -> bool:
+        """End a host's process; returns whether it has one of its own."""
+        host = self.hosts[place]
+        if is_remote(host.grant):
+            kill(host)
+        return is_remote(host.grant)
+
+    def close(self) -> None:
+        """Close the sockets."""
+        if self._sockets is not None:
+            self._sockets.close()
+
+    def end(self) -> None:
+        """End the actors."""
+        self.close()
+        for host in self.hosts:
+            kill(host)
+        self.hosts = []

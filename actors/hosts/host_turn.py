@@ -1,0 +1,79 @@
+"""One host's part of a turn: runs steps, forwards outputs to other hosts, and sends results to the result hub."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+import ray
+
+from actors.hosts.grant import Grant, Output, QueueCursor, StepReport
+from actors.rpc.messages import SHARED_OBJECT_MIN_BYTES, Result, send
+from dsms.data.batch import Batch
+
+if TYPE_CHECKING:
+    from actors.hosts.host import Host, HostedStation
+
+RESULT_CALL_MIN_BYTES = 1024 * 1024  # results of one turn wait for each other up to this size
+
+
+class HostTurn:
+    """Runs one host's part of a turn."""
+
+    def __init__(self, host: Host, grant: Grant) -> None:
+        self._host, self._grant = host, grant
+        self.outputs: dict[int, list[Output]] = {}  # by place of the host that receives them
+        self._results: list[Result] = []
+        self._bytes = 0.0  # of the results
+
+    def is_local(self, stop: QueueCursor) -> bool:
+        return stop.place == self._host.place
+
+    def run_step(self, stop: QueueCursor, at: float, startup: float, most: float) -> tuple[float, float, float]:
+        hosted_station = self._host.hosted_stations[stop.station]
+        self._host.fill_queue(hosted_station, stop.port, stop.produced)
+        self._host.working = stop.station, threading.get_ident()
+        outcome, made = hosted_station.state.work(stop.port, startup, most)
+        self._host.working = None
+        stop.oldest = outcome.head
+        if outcome.made:
+            self._forward_output(hosted_station, made, at + outcome.cost)
+            for reader in stop.downstream:
+                reader.produced += 1
+                reader.oldest = min(reader.oldest, outcome.seq)
+        left, return_results = len(outcome.result_arrivals) > 0, self._grant.return_results
+        if left and not return_results:
+            self._emit_result(hosted_station.query, made)
+        self._grant.steps.append(StepReport(stop.index, outcome, made if left and return_results else None))
+        return outcome.taken, outcome.made, outcome.cost
+
+    def flush_results(self) -> None:
+        """Send the results that wait for more."""
+        if self._results and self._host.result_hub is not None:
+            take, incarnation = self._host.result_hub.take, self._host.incarnation
+            call = send(take, self._results, incarnation) if incarnation else send(take, self._results)
+            self._host.track_result_call(call)
+        self._results, self._bytes = [], 0.0
+
+    def _forward_output(self, hosted_station: HostedStation, made: Batch, since: float) -> None:
+        """Put an output into the queues that read it: here at once, elsewhere with all others for the same host."""
+        hosted_station.made += 1
+        away = {route.place for route in hosted_station.routes} - {self._host.place}
+        shared: Batch | ray.ObjectRef[Batch] = made
+        if len(away) > 1 and made.memory() > SHARED_OBJECT_MIN_BYTES:
+            shared = ray.put(made)
+        for place, station, port in hosted_station.routes:
+            if place == self._host.place:
+                reader = self._host.hosted_stations[station]
+                reader.state.put(port, made, since)
+                reader.received[port] = hosted_station.made
+            else:
+                self.outputs.setdefault(place, []).append(Output(station, port, hosted_station.made, shared, since))
+
+    def _emit_result(self, query: str, made: Batch) -> None:
+        """Number a batch of results and send it to the result hub."""
+        number = self._grant.results[query] = self._grant.results.get(query, 0) + 1
+        self._results.append((query, number, made))
+        self._bytes += made.memory()
+        if self._bytes > RESULT_CALL_MIN_BYTES:
+            self.flush_results()

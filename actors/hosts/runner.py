@@ -1,0 +1,275 @@
+"""The engine's runner on Ray: the engine decides in this process, host actors run the turns it grants."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import ray
+
+from actors.cluster.cluster import LOCAL_RAY_OPTIONS
+from actors.cluster.placement import group_stations
+from actors.hosts.grant import Arrival, Grant, QueueCursor
+from actors.hosts.host import HostedStation, OutputRoute, QueueContents
+from actors.hosts.host_pool import HostPool
+from actors.rpc.messages import deserialize, get_result, send, serialize
+from dsms.clock import Clock
+from dsms.config.live import DEFAULT_ACTORS
+from dsms.data.batch import Batch, Column
+from dsms.data.batch_ref import BatchRef
+from dsms.engine.ledger import Ledger, Queue
+from dsms.engine.runners import BatchRunner, RowRunner, Step
+from dsms.engine.runners.runner import startup_costs
+from dsms.engine.runners.station_state import StationState, StepOutcome
+from dsms.engine.runners.turn_cursor import TurnCursor
+from dsms.operators import Operator
+from dsms.operators.user_function import FUNCTION_FOLDERS
+from dsms.plan.graph import Plan, Station
+from dsms.plan.segment import Segment, Share
+
+
+class ActorRunner(BatchRunner):
+    """Runs turns on hosts, one station in each while there are enough; only reports return.
+
+    An arrived batch goes to its host with the next grant, so that queues are filled in the order of the ledger.
+    """
+
+    def __init__(self, plan: Plan, ledger: Ledger, clock: Clock, host_pool: HostPool | None = None) -> None:
+        self._own = host_pool is None
+        self._started_ray = host_pool is None and not ray.is_initialized()
+        if self._started_ray:
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+            ray.init(**LOCAL_RAY_OPTIONS)
+        self.host_pool = host_pool or HostPool.of(min(len(plan.stations), DEFAULT_ACTORS))
+        self.occupied = 0.0
+        self._arrivals: dict[int, list[Arrival]] = {}
+        self._produced: Counter[str] = Counter()  # by station: batches it has output
+        self._contents: dict[int, QueueContents] = {}  # by host, until something changes
+        self.places: dict[str, int] = {}  # by station: its host
+        super().__init__(plan, ledger, clock)
+        self._open_stations(self._assign_hosts(plan.stations), {state.name: state for state in self._hosts})
+        self._route()
+
+    def deliver(self, queue: Queue, batch: Batch | BatchRef, since: float) -> None:
+        """Hold a batch for the host that reads it until its next grant."""
+        place = self.places[queue.station.name]
+        self._contents.clear()
+        waiting, read = self._arrivals.setdefault(place, []), (queue.station.name, queue.port)
+        if waiting and waiting[-1].batch is batch:
+            waiting[-1] = waiting[-1]._replace(queues=(*waiting[-1].queues, read))
+        else:
+            waiting.append(Arrival(batch, (read,), since))
+
+    def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
+        cursors = self._make_queue_cursors(segment.queues)
+        after = {index: tuple(cursors[q.index] for q in following) for index, following in segment.after.items()}
+        starting = {station.name: cost for station, cost in startup_costs(segment).items()}
+        return self._run_turn(cursors, segment.start(), after, share, now, segment.next_cost, starting)
+
+    def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        starting = {queue.station.name: startup} if startup else {}
+        return self._run_turn(self._make_queue_cursors((queue,)), queue, {}, Share(most, 0.0), at, 0.0, starting)[0]
+
+    def operator(self, station: Station) -> Operator:
+        return station.operator
+
+    def waiting_since(self) -> float:
+        there = self.host_pool.each(lambda _, host: send(host.waiting_since))
+        here = (arrival.since for arrivals in self._arrivals.values() for arrival in arrivals)
+        return float(min([*there, *here]))
+
+    def migrate(self, plan: Plan, ledger: Ledger, state: Mapping[str, StationState]) -> ActorRunner:
+        after = super().migrate(plan, ledger, state)
+        assert isinstance(after, ActorRunner)
+        after._produced = Counter(self._produced)
+        names = {station.name for station in plan.stations}
+        after.places = {name: place for name, place in self.places.items() if name in names}
+        new = [station for station in plan.stations if station.name not in after.places]
+        hosts = {station.name: after._hosts[station.index] for station in new}
+        after._open_stations(after._assign_hosts(new), hosts)
+        return after
+
+    def finish_migration(self, before: RowRunner) -> None:
+        before.drop_states([station.name for station in before.plan.stations if station.name not in self.places])
+        self._route()
+
+    def contents(self, queue: Queue) -> list[tuple[float, float]]:
+        place = self.places[queue.station.name]
+        if place not in self._contents:
+            host = self.host_pool.hosts[place]
+            self._contents[place] = get_result(
+                send(host.contents, self._arrivals.pop(place, []), self._count_produced())
+            )
+        return self._contents[place][queue.station.name, queue.port]
+
+    def shed(self, queue: Queue, places: Column | None) -> tuple[float, float]:
+        name, place = queue.station.name, self.places[queue.station.name]
+        arrivals, produced = self._arrivals.pop(place, []), self._count_produced()
+        self._contents.clear()
+        shed = self.host_pool.hosts[place].shed
+        count, size, head = get_result(send(shed, name, queue.port, places, arrivals, produced))
+        queue.take(count, head)
+        return count, size
+
+    def _reset_operator(self, station: Station, operator: Operator | None) -> None:
+        get_result(
+            send(self.host_pool.hosts[self.places[station.name]].reset_operator, station.name, serialize(operator))
+        )
+
+    def current_work(self) -> tuple[str, str, str] | None:
+        return self.host_pool.current_work()
+
+    def end(self, station: str) -> bool:
+        return self.host_pool.kill(self.places[station])
+
+    def state_bytes(self) -> dict[str, float]:
+        by_host = self.host_pool.each(lambda _, host: send(host.state_bytes))
+        return {name: size for one in by_host for name, size in one.items()}
+
+    def extract_states(self, stations: Iterable[str]) -> dict[str, StationState]:
+        states: dict[str, StationState] = {}
+        for place, names in self._by_place(stations):
+            host, arrivals = self.host_pool.hosts[place], self._arrivals.pop(place, [])
+            states.update(deserialize(get_result(send(host.extract_states, names, arrivals, self._count_produced()))))
+        return states
+
+    def copy_state(self) -> None:
+        """Have all hosts copy their states now, between two turns."""
+        produced_counts = self._count_produced()
+        contents = self.host_pool.each(
+            lambda place, host: send(host.copy_state, self._arrivals.pop(place, []), produced_counts)
+        )
+        self._contents = dict(enumerate(contents))
+
+    def drop_states(self, stations: Iterable[str]) -> None:
+        for place, names in self._by_place(stations):
+            get_result(
+                send(
+                    self.host_pool.hosts[place].remove_stations,
+                    names,
+                    self._arrivals.pop(place, []),
+                    self._count_produced(),
+                )
+            )
+
+    def close(self) -> None:
+        """End the actors, and Ray, if this run started them."""
+        if self._own:
+            self.host_pool.end()
+        else:
+            self.host_pool.close()
+        if self._started_ray:
+            ray.shutdown()
+            self._started_ray = False
+
+    def _run_turn(
+        self,
+        cursors: Mapping[int, QueueCursor],
+        start: Queue,
+        after: Mapping[int, tuple[QueueCursor, ...]],
+        share: Share,
+        now: float,
+        next_cost: float,
+        starting: Mapping[str, float],
+    ) -> list[Step]:
+        cursor = TurnCursor(
+            cursors[start.index],
+            after,
+            share,
+            now,
+            next_cost,
+            starting,
+            exact=self.exact,
+            declared=not self._measured,
+            pieces=self._fractional,
+        )
+        place = cursors[start.index].place
+        results = {name: self.results[name] for name in {self.ledger.queues[i].station.query.name for i in cursors}}
+        grant = Grant(cursor, self._arrivals.pop(place, []), results, return_results=self.sink is not None)
+        self._contents.clear()
+        turn = self.host_pool.run_turn(place, grant)
+        self.occupied = (self.occupied or 0.0) + turn.seconds
+        return [self._record_step(*steps) for steps in turn.steps]
+
+    def _record_step(self, index: int, done: StepOutcome, made: Batch | None) -> Step:
+        """Account for a step that a host ran."""
+        queue = self.ledger.queues[index]
+        self._produced[queue.station.name] += bool(done.made)
+        self.results[queue.station.query.name] += self.sink is None and len(done.result_arrivals) > 0
+        return self.record_step(queue, done, made)
+
+    def _make_queue_cursors(self, queues: Iterable[Queue]) -> dict[int, QueueCursor]:
+        """Describe queues for a grant, with all queues that their merges wait for."""
+        known = {queue.index: queue for queue in queues}
+        merges = [queue.merge for queue in known.values() if queue.merge is not None]
+        for merge in merges:
+            known.update((queue.index, queue) for part in (merge.queues, *merge.above) for queue in part)
+        cursors = {index: self._make_queue_cursor(queue) for index, queue in known.items()}
+        for index, queue in known.items():
+            cursors[index].downstream = tuple(cursors[r.index] for r in queue.outlet.readers if r.index in cursors)
+        for merge in merges:
+            inputs = [cursors[queue.index] for queue in merge.queues]
+            above = [[cursors[queue.index] for queue in part] for part in merge.above]
+            copy_for = merge.copy_for(inputs, above)
+            for cursor in inputs:
+                cursor.merge = copy_for
+        return cursors
+
+    def _make_queue_cursor(self, queue: Queue) -> QueueCursor:
+        station, producer = queue.station, queue.station.inputs[queue.port]
+        produced = self._produced[producer.name] if isinstance(producer, Station) else 0
+        return QueueCursor(queue.index, station.name, queue.port, self.places[station.name], queue.oldest, produced)
+
+    def _open_stations(self, groups: Sequence[Sequence[str]], state: Mapping[str, StationState]) -> None:
+        """Bring stations to hosts, by place."""
+        self._contents.clear()
+        stations = {station.name: station for station in self.plan.stations}
+        self.places.update((name, place) for place, names in enumerate(groups) for name in names)
+        hosted_stations = [
+            [self._make_hosted_station(stations[name], state[name]) for name in names] for names in groups
+        ]
+        self.host_pool.open(hosted_stations, list(FUNCTION_FOLDERS), self._measured)
+
+    def _assign_hosts(self, stations: Sequence[Station]) -> list[list[str]]:
+        """Spread stations over hosts; later ones go to the host with the fewest."""
+        if not self.places:
+            groups = group_stations(stations, len(self.host_pool.hosts))
+            return groups + [[] for _ in range(len(self.host_pool.hosts) - len(groups))]
+        count = Counter(self.places.values())
+        assigned: list[list[str]] = [[] for _ in self.host_pool.hosts]
+        for station in stations:
+            place = min(range(len(assigned)), key=lambda place: count[place])
+            assigned[place].append(station.name)
+            count[place] += 1
+        return assigned
+
+    def _make_hosted_station(self, station: Station, state: StationState) -> HostedStation:
+        state.measure(None)  # the host measures
+        made = [self._produced[p.name] if isinstance(p, Station) else 0 for p in station.inputs]
+        return HostedStation(state, station.query.name, self._produced[station.name], made)
+
+    def _route(self) -> None:
+        routes: list[dict[str, tuple[OutputRoute, ...]]] = [{} for _ in self.host_pool.hosts]
+        queries: list[dict[str, str]] = [{} for _ in self.host_pool.hosts]
+        around: list[dict[str, tuple[bool, bool]]] = [{} for _ in self.host_pool.hosts]
+        for station in self.plan.stations:
+            place, readers = self.places[station.name], self.ledger.outlets[station.index].readers
+            routes[place][station.name] = tuple(
+                OutputRoute(self.places[reader.station.name], reader.station.name, reader.port) for reader in readers
+            )
+            queries[place][station.name] = station.query.name
+            around[place][station.name] = station.sink, any(consumer.timed for consumer in station.consumers)
+        self.host_pool.each(lambda place, host: send(host.route, routes[place], queries[place], around[place]))
+
+    def _by_place(self, stations: Iterable[str]) -> list[tuple[int, list[str]]]:
+        by_place: dict[int, list[str]] = {}
+        for name in stations:
+            by_place.setdefault(self.places[name], []).append(name)
+        return list(by_place.items())
+
+    def _count_produced(self) -> dict[tuple[str, int], int]:
+        """By queue: the batches that its producer has output."""
+        return {
+            (queue.station.name, queue.port): self._make_queue_cursor(queue).produced for queue in self.ledger.queues
+        }

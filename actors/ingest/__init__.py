@@ -1,0 +1,1 @@
+"""Gateways: client connections, the log of incoming rows, and the dispatch of rows to schedulers."""

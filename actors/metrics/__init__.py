@@ -1,0 +1,1 @@
+"""Serves a deployment's metrics to Prometheus."""

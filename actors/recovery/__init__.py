@@ -1,0 +1,1 @@
+"""Detects dead processes and rebuilds a deployment from its last checkpoint."""

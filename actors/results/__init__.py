@@ -1,0 +1,1 @@
+"""The result hub: collects every query's results in order, for files and subscribers."""

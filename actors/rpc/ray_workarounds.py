@@ -1,0 +1,63 @@
+"""Works around what Ray 2.60.0 does not offer: quiet start, a late auth token, reasons for a refused connection."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import ray
+import ray._private.worker
+import ray._raylet
+
+TOKEN_REFUSED = "InvalidAuthToken"  # 2.60.0 writes it to standard error and tries for ever; it raises nothing
+
+
+def silence_ray(malloc_arenas: int) -> None:
+    """Keep Ray from reporting its use and from printing that there are many actors (2.60.0 has no option for it)."""
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("MALLOC_ARENA_MAX", str(malloc_arenas))  # of workers, from their first thread on
+    worker: Any = ray._private.worker
+    worker._worker_logs_enabled = False
+
+
+def set_auth_token(path: str) -> None:
+    """Authenticate with the token in this file, unless the environment names another.
+
+    Ray 2.60.0 reads the environment when it is imported, so it has to read it again.
+    """
+    os.environ.setdefault("RAY_AUTH_TOKEN_PATH", path)
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    core: Any = ray._raylet
+    core.Config.initialize("")
+
+
+def start_ray(options: Mapping[str, object]) -> None:
+    """Start a Ray of our own; a second time where the first failed.
+
+    On a busy machine Ray 2.60.0 gives up after half a minute; by then its files are in the page cache.
+    """
+    init: Any = ray.init
+    try:
+        init(**options)
+    except Exception:
+        ray.shutdown()
+        init(**options)
+
+
+@contextmanager
+def capture_stderr() -> Iterator[Callable[[], str]]:
+    """Keep standard error from the user, also what Ray's own threads write; yields a function that reads it.
+
+    Only there Ray 2.60.0 says that it does not accept a token.
+    """
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield lambda: os.pread(file.fileno(), 1 << 20, 0).decode(errors="replace")
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)

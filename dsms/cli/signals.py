@@ -1,0 +1,57 @@
+"""Handles Ctrl-C and TERM for commands that start processes: the first ends the command, later ones are ignored."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+SIGNAL_REPEAT_S = 0.05  # after which an interruption that Python dropped is repeated
+
+
+@contextmanager
+def handle_signals() -> Iterator[None]:
+    """Treat TERM like Ctrl-C, and lose neither.
+
+    Python drops a KeyboardInterrupt that is raised while it forks or collects garbage: a timer then raises another.
+    """
+    repeating: list[threading.Timer] = []
+    main = threading.main_thread().ident
+
+    def stop(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def dropped(error: sys.UnraisableHookArgs) -> None:
+        if issubclass(error.exc_type, KeyboardInterrupt):
+            # A real signal, as nothing else ends a sleep; TERM, as Ctrl-C may be ignored.
+            repeating.append(threading.Timer(SIGNAL_REPEAT_S, signal.pthread_kill, (main, signal.SIGTERM)))
+            repeating[-1].start()
+        else:
+            hook(error)
+
+    before, hook = signal.signal(signal.SIGTERM, stop), sys.unraisablehook
+    sys.unraisablehook = dropped
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        if repeating:  # a repeated TERM must not arrive once TERM ends the process again
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            for timer in repeating:
+                timer.cancel()
+                timer.join()
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def ignore_signals() -> Iterator[None]:
+    """Ignore Ctrl-C and TERM during an orderly shutdown, which takes seconds."""
+    handlers = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, before in handlers.items():
+            signal.signal(number, before)

@@ -1,0 +1,1 @@
+"""Rows as columns, their schemas, and what the engine and operators exchange about them."""

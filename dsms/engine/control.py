@@ -1,0 +1,186 @@
+"""EngineControl: swaps the policy, re-cuts the plan, and changes weights and QoS of a running engine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, cast
+
+from dsms.clock import Clock
+from dsms.config.fields import is_number
+from dsms.config.qos import DEFAULT, Qos
+from dsms.data.batch import Column
+from dsms.engine.ledger import Ledger, Queue
+from dsms.engine.policy import Policy, as_stateful, cuts_by_statistics, limits_turns, notes_service
+from dsms.engine.ready_order import ReadyOrder
+from dsms.engine.shedding import SHED, Shedder
+from dsms.engine.starvation import StarvationGuard
+from dsms.engine.statistics import Statistics
+from dsms.errors import DsmsError, PlanError, PolicyError, existing
+from dsms.plan.graph import Plan, Station
+from dsms.plan.segment import Segment, Share
+
+if TYPE_CHECKING:
+    from dsms.engine.engine import Engine
+
+ONE_TUPLE = Share(1, math.inf)
+
+
+class EngineControl:
+    """The part of an engine that holds the policy in charge and the order it imposes."""
+
+    _on_swap: Sequence[Callable[..., None]] = ()
+    _on_shed: Sequence[Callable[..., None]] = ()
+    _ready: ReadyOrder
+    granted = ONE_TUPLE  # the share of the last turn
+
+    def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
+        self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock
+        self.qos = plan.qos or DEFAULT
+        self.shedder = Shedder(plan, ledger)
+        self.is_started = False  # whether a policy is in charge
+        self.weights = {query.name: query.weight for query in plan.queries}
+        self._shared = plan.settings.buffers == "shared"
+        self._watched = plan.settings.max_wait is not None or plan.settings.scheduling_cost > 0
+
+    def start(self, policy: Policy) -> None:
+        """Put the first policy in charge."""
+        self.chosen = policy  # the policy put in charge: the one that decides, or a selector above it
+        self._take_over(policy)
+
+    def swap(self, policy: Policy) -> None:
+        """Put another policy in charge from the next turn on; queues, operator state and results are untouched."""
+        if not isinstance(policy, Policy):
+            raise PolicyError(f"swap to {policy!r}: expected a Policy; policy_named('chain') makes one from a name")
+        before, active = self.chosen, self.policy
+        self._take_over(policy)
+        self.chosen = policy
+        for leaving in {id(before): before, id(active): active}.values():
+            if leaving is not policy:
+                as_stateful(leaving).end(self._engine)
+        for tell in self._on_swap:
+            tell(self.clock.now(), before, policy)
+
+    def activate(self, candidate: Policy) -> None:
+        """Let a candidate of the selector in charge decide from the next turn on."""
+        before = self.policy
+        if candidate is before:
+            return
+        self._take_over(candidate)
+        as_stateful(before).end(self._engine)
+        for tell in self._on_swap:
+            tell(self.clock.now(), before, candidate)
+
+    def remeasure(self, stations: Iterable[Station]) -> None:
+        """Recompute the figures and ranks of the segments whose stations' statistics have changed."""
+        touched = {id(s): s for station in stations for q in self.ledger.inputs[station.index] for s in q.segments}
+        for segment in touched.values():
+            segment.measure(self.statistics.of, self._shared)
+            self._ready.reprioritize(segment)
+
+    def recut(self) -> None:
+        """Let a policy that cuts by statistics cut the plan again; called when a statistics window ends."""
+        if not cuts_by_statistics(self.policy):
+            return
+        fresh, old = as_stateful(self.policy).cut(self.plan, self.statistics), self._ready.segments
+        if [segment.stations for segment in fresh] != [segment.stations for segment in old]:
+            self._use(self.policy, fresh)
+            return
+        for segment, twin in zip(old, fresh, strict=True):
+            if segment.slope != twin.slope:
+                segment.slope = twin.slope
+                self._ready.reprioritize(segment)
+
+    def rerank(self) -> None:
+        """Recompute all priorities."""
+        for segment in self._ready.segments:
+            self._ready.reprioritize(segment)
+
+    def weigh(self, query: str, weight: float) -> None:
+        """Set the weight of a query's freshness."""
+        if query not in self.weights:
+            raise PlanError(f"no query {query!r}{existing(query, self.weights)}", file=self.plan.name)
+        if not (is_number(weight) and weight > 0):
+            raise DsmsError(f"weight of {query!r} is {weight!r}: expected a positive number")
+        self.weights[query] = float(weight)
+        self._weigh(self._ready.segments)
+        self.rerank()
+
+    def shed_rows(self, queue: Queue, places: Column | None) -> None:
+        """Drop the tuples at these places of a queue, or all of them, and account for the freed memory."""
+        engine, ledger, now = self._engine, self.ledger, self.clock.now()
+        engine.elapse(now)
+        count, size = engine.runner.shed(queue, places)
+        freed, freed_bytes = queue.buffer.release(queue, count, size)
+        ledger.held -= freed
+        ledger.held_bytes -= freed_bytes if ledger.size is None else 0.0
+        engine.runner.rejected_rows[queue.station.name, SHED] += int(count)
+        for tell in self._on_shed:
+            tell(now, queue, count, size)
+
+    def require(self, qos: Qos | str) -> None:
+        """Set the QoS requirements; raises PolicyError if the policy in charge cannot follow them."""
+        required = Qos.of(qos)
+        if self.is_started:
+            as_stateful(self.chosen).check_qos(required)
+        self.qos = required
+        if self.is_started:
+            self.recut()
+
+    def _weigh(self, segments: Sequence[Segment]) -> None:
+        largest = max(self.weights.values(), default=1.0)  # counts as 1
+        for segment in segments:
+            segment.weight = max(self.weights[station.query.name] for station in segment.stations) / largest
+
+    def _take_over(self, policy: Policy) -> None:
+        try:
+            self._use(as_stateful(policy).begin(self._engine))
+        except PolicyError:  # it cannot run this plan: the policy in charge stays
+            as_stateful(policy).end(self._engine)
+            raise
+
+    def _use(self, policy: Policy, segments: list[Segment] | None = None) -> None:
+        segments = segments or as_stateful(policy).cut(self.plan, self.statistics)
+        for index, segment in enumerate(segments):
+            segment.index = index
+            segment.measure(self.statistics.of, self._shared)
+            # With fractional tuples `take` is how much one run takes, and a turn is one run.
+            segment.take = math.inf if self.plan.settings.fractional else segment.stations[0].operator.take or math.inf
+            segment.limit = self._limit(segment)
+        covered = {id(station) for segment in segments for station in segment.stations}
+        missing = [station.name for station in self.plan.stations if id(station) not in covered]
+        if missing:
+            raise PolicyError(
+                f"policy {policy.name!r} leaves out operators {missing}: every operator must be in a segment"
+            )
+        self._weigh(segments)
+        # A policy that fails to give a priority raises here, while the old order is still intact.
+        kind = StarvationGuard if self._watched else ReadyOrder
+        order = kind(policy, segments, self.ledger, as_stateful(policy).is_dynamic(self.plan))
+        if isinstance(order, StarvationGuard):
+            order.is_limited = self.plan.settings.max_wait is not None
+            if self.is_started:
+                order.migrate_from(cast(StarvationGuard, self._ready))
+        self._ready, self.is_started = order, True
+        self._on_served = as_stateful(policy).on_served if notes_service(policy) else None
+        self._share = policy.share if limits_turns(policy) else None
+        self.policy = policy
+
+    def _limit(self, segment: Segment) -> Share:
+        """Return what a turn may take when the policy sets no share."""
+        time = self.clock.slice if self.plan.settings.slice is None else self.plan.settings.slice
+        if time is not None:
+            return Share(segment.take, time)
+        return ONE_TUPLE if segment.take == math.inf else Share(segment.take, math.inf)
+
+    def _limit_share(self, share: Share | None, segment: Segment) -> Share:
+        """Return the policy's share, limited by what the operator takes in a run and by the plan's slice."""
+        limit = segment.limit
+        if share is None:
+            return limit
+        time = share.time if self.plan.settings.slice is None else min(share.time, limit.time)
+        return Share(max(1, min(share.tuples, segment.take)), time)
+
+    @property
+    def _engine(self) -> Engine:
+        return cast("Engine", self)

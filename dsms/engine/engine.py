@@ -1,0 +1,346 @@
+"""Engine: admits arrivals, lets the policy choose a segment, runs it for a turn, and advances the clock."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from dsms.clock import Clock, VirtualClock
+from dsms.data.batch import Batch
+from dsms.data.batch_ref import BatchRef
+from dsms.data.journal import FLUSH_RESULTS, FLUSH_TURNS, Journal
+from dsms.engine.arrival_schedule import ArrivalChunk, ArrivalSchedule
+from dsms.engine.control import ONE_TUPLE, EngineControl
+from dsms.engine.ledger import Ledger, Queue
+from dsms.engine.observers import EVENTS, Observer, collect_handlers
+from dsms.engine.policy import Policy
+from dsms.engine.runners import Runner, Step, inline_runner
+from dsms.engine.runners.runner import NO_RESULTS, DeadLetterSink, Sink, StepFields, as_row_runner, count_steps_done
+from dsms.engine.starvation import StarvationGuard
+from dsms.engine.statistics import STATISTICS_KINDS
+from dsms.engine.watermarks import MICROS_PER_S, Watermarks, earliest_deadline_s
+from dsms.errors import DsmsError, PlanError, existing
+from dsms.plan.graph import Plan
+from dsms.plan.segment import Segment
+
+RunnerFactory = Callable[[Plan, Ledger, Clock], Runner]
+
+
+class Engine(EngineControl):
+    """Runs a plan under a policy, on any clock and any runner."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        policy: Policy,
+        *,
+        clock: Clock | None = None,
+        runner: RunnerFactory | None = None,
+        observers: Sequence[Observer] = (),
+        until: float | None = None,
+        cut: float = math.inf,
+        sink: Sink | None = None,
+        aside: DeadLetterSink | None = None,
+    ) -> None:
+        self.clock = clock or VirtualClock()
+        try:
+            self._schedule = ArrivalSchedule(
+                plan.streams, plan.settings.seed, plan.settings.until if until is None else until
+            )
+        except PlanError as error:
+            raise error.within("", plan.name) from None
+        self.ledger = Ledger(plan, sized=self._schedule.sized)
+        self.runner = (runner or inline_runner(plan))(plan, self.ledger, self.clock)
+        self.runner.sink, self.runner.on_dead_letter = sink, aside
+        self._progress = Watermarks(plan)
+        self.runner.clock_driven = self._progress.clock_driven
+        self._deadlines = (
+            self.runner.deadlines
+        )  # empty unless an operator waits for time and the clock drives its streams
+        self._work = self.runner.work
+        self.row_runner = as_row_runner(self.runner)
+        super().__init__(
+            plan, STATISTICS_KINDS[plan.settings.statistics](plan, self._schedule.rates), self.ledger, self.clock
+        )
+        self.starvations = 0  # decisions where the highest-ranked segment, ready or not, had no work (Raindrop)
+        self.overdue = 0  # turns given to segments that had waited longer than `max_wait`
+        self.scheduling = 0.0  # time spent on entering priorities into the ready order
+        self.admitted = 0
+        self.lag = 0.0  # while observers handle an arrival: the mean delay between its rows' due instants and now
+        self.journal, self._in_service = Journal(), plan.settings.in_service
+        self._sized = self.ledger.size is None  # whether bytes are counted as well as tuples
+        self.unfinished_steps: Sequence[Step] = ()  # of the turn that the cut interrupted; the first was in service
+        self._cut = cut  # the instant at which the run stops, even within a turn
+        self._ended = False  # whether ordered merges know that no more tuples arrive
+        self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
+        self._next_arrival = self._next_event = -math.inf  # the next event is the arrival or the cut
+        self._observers: list[Observer] = []
+        self.watch(*observers, self.statistics)
+        self.start(policy)
+        self._load_next_chunk()
+
+    def run(self) -> None:
+        """Run until no work is left and none is to come."""
+        while self.step():
+            pass
+
+    def step(self) -> bool:
+        """Give one segment one turn; False when no work is left or to come."""
+        now = self.clock.now()
+        if self._next_event <= now:
+            self._admit(now, inclusive=True)
+            if now >= self._cut:
+                return False
+        if self._deadlines and earliest_deadline_s(self._deadlines) <= now:
+            self._fire_deadlines(now)
+        if self.shedder.active:
+            self.shedder.look(self)
+        segment = self._ready.first() if not self._watched else self._ready.look(now)
+        if segment is None:
+            return self._wait_for_arrival()
+        if segment.key > self._ready.best:
+            self.starvations += 1
+        if self._watched:
+            segment = self._guard_starvation(now, segment)
+            now = self.clock.now()
+            if now > self._cut:
+                return False  # the decision itself took until the cut
+        for tell in self._on_begin:
+            tell(now)
+        if self._on_served is not None:
+            self._on_served(segment)
+        share = self.granted = (
+            segment.limit if self._share is None else self._limit_share(self._share(segment), segment)
+        )
+        if share is ONE_TUPLE and segment.only is not None:  # most turns of a simulation
+            steps: Sequence[StepFields] = [self._work(segment.only, now, segment.startup, 1)]
+        elif share is ONE_TUPLE and self.policy.traits.stepwise:
+            queue = segment.start()
+            steps = [self._work(queue, now, queue.station.operator.startup, 1)]
+        else:
+            steps = self.runner.run(segment, share, now)
+        self._account(now, segment, steps)
+        return True
+
+    def push(self, stream: str, rows: int | Batch | BatchRef) -> None:
+        """Admit rows (a Batch, or a BatchRef to rows elsewhere) or a number of abstract tuples, at this instant."""
+        place = self._stream_index(stream)
+        count = rows if isinstance(rows, int) else len(rows) if isinstance(rows, Batch | BatchRef) else -1
+        if isinstance(rows, int) and self.plan.streams[place].schema is not None:
+            raise DsmsError(f"push of {rows!r} into {stream!r}: the stream has a schema; expected a Batch of rows")
+        if isinstance(rows, bool) or count < 0:
+            raise DsmsError(f"push of {rows!r} into {stream!r}: expected a Batch or a number of tuples")
+        if not count:
+            return
+        now = self.clock.now()
+        self._signal_end(False)
+        self.elapse(now)
+        self.lag = rows.lag(now) if isinstance(rows, BatchRef) else 0.0
+        if not isinstance(rows, int):
+            stamp = self._progress.stamp(place, rows, self.admitted, now)
+            self._hold(place, count, self.row_runner.push(place, stamp, now))
+            self.admitted += count
+            self._push_watermarks(self._progress.advance_silent_streams(place), now)
+        else:
+            chunk = self._schedule.number_pushed(place, now, count)
+            self.runner.expect(chunk)
+            for number in range(chunk.first, chunk.first + count):
+                self._hold(place, 1, self.runner.admit(place, number, self.admitted, now))
+                self.admitted += 1
+        for tell in self._on_arrive:
+            tell(now, place, count)
+        self.lag = 0.0
+
+    def advance(self, stream: str, upto: int) -> None:
+        """Set the stream's watermark: no more rows with a lower timestamp (microseconds) will arrive."""
+        self._stream_index(stream)
+        if not isinstance(upto, int) or isinstance(upto, bool):
+            raise DsmsError(f"advance of {stream!r} to {upto!r}: expected a timestamp in whole microseconds")
+        self._push_watermarks(filter(None, [self._progress.advance_watermark(stream, upto)]), self.clock.now())
+
+    def end(self) -> None:
+        """End all streams: operators that wait for more rows release what they hold; time stops at the last row."""
+        self._push_watermarks(self._progress.end_all(), self.clock.now())
+
+    def finish(self, now: float) -> None:
+        """End the run at this instant: flush the journal to the observers and close the runner."""
+        self.elapse(now)
+        for tell in self._on_taking:
+            tell(now)
+        self.fold()
+        self.row_runner.close()
+
+    def fold(self) -> None:
+        """Flush the journal to the observers now, so that their figures are up to date."""
+        self.journal.fold(self._on_read)
+        self._ready.compact()
+
+    def watch(self, *observers: Observer) -> None:
+        """Notify these observers from now on."""
+        self._observers += observers
+        self._listen()
+        for observer in observers:
+            observer.attach(self)
+
+    def unwatch(self, observer: Observer) -> None:
+        """Stop notifying this observer."""
+        self._observers.remove(observer)
+        self._listen()
+
+    def _guard_starvation(self, now: float, segment: Segment) -> Segment:
+        """Return the segment to run where the plan limits waiting, and charge the cost of the decision."""
+        order, settings = self._ready, self.plan.settings
+        assert isinstance(order, StarvationGuard)
+        if settings.max_wait is not None and (late := order.overdue(now, settings.max_wait)) is not None:
+            self.overdue += late is not segment
+            segment = late
+        if order.operations and settings.scheduling_cost:
+            cost = order.operations * settings.scheduling_cost
+            self.scheduling += cost
+            now = self.clock.spend(cost)
+            if self._next_event < now:
+                self._admit(now, inclusive=False)
+            if now <= self._cut:
+                self.elapse(now)
+        order.record_served(segment, now)
+        return segment
+
+    def _account(self, start: float, segment: Segment, steps: Sequence[StepFields]) -> None:
+        """Advance the clock step by step and write to the journal what each step changed."""
+        ledger, journal, now = self.ledger, self.journal, start
+        for queue, taken, made, cost, since, result_arrivals, sizes in steps:
+            if now - since > journal.longest_wait:
+                journal.longest_wait = now - since
+            if not queue.is_plain:
+                taken = self._release(now, queue, taken, made, sizes)
+            now = self.clock.spend(cost)
+            if self._next_event < now:
+                self._admit(now, inclusive=False)
+                if now > self._cut:
+                    done = count_steps_done(self._cut, start, steps)
+                    steps, self.unfinished_steps = steps[:done], [Step._make(step) for step in steps[done:]]
+                    break
+            journal.instants.append(now)  # `elapse` inlined: this runs for every tuple
+            journal.held.append(ledger.held)
+            for tell in self._on_elapse:
+                tell(now)
+            ledger.held += made * queue.copies - taken
+            if self._sized:
+                journal.held_bytes.append(ledger.held_bytes)
+                ledger.held_bytes += self._step_bytes
+            if result_arrivals is not NO_RESULTS:
+                journal.results(queue.station.query.index, now, result_arrivals)
+        if not steps:
+            return
+        journal.segments.append(segment.serial)
+        if self._on_turn:
+            named = [Step._make(step) for step in steps]
+            for tell in self._on_turn:
+                tell(start, segment, named)
+        if len(journal.segments) == FLUSH_TURNS or journal.rows > FLUSH_RESULTS:
+            self.fold()
+
+    def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
+        """Return the tuples that the step frees when done; free here what leaves memory when the step starts."""
+        ledger = self.ledger
+        if self._on_taking and self._next_event <= now:
+            self._admit(now, inclusive=True)  # observers that look at memory now must see the latest arrivals
+        taken_bytes, made_bytes = sizes or (taken * queue.buffer.size, made * queue.outlet.size)
+        freed, freed_bytes = queue.buffer.release(queue, taken, taken_bytes)
+        if not self._in_service:
+            for tell in self._on_taking:
+                tell(now)
+            ledger.held -= freed
+            ledger.held_bytes -= freed_bytes
+            freed = freed_bytes = 0
+        self._step_bytes = made_bytes * queue.copies - freed_bytes
+        return freed
+
+    def _admit(self, limit: float, inclusive: bool) -> None:
+        """Admit all arrivals before `limit` (`inclusive`: and at it), each at its own instant."""
+        while self._next_event < limit or (inclusive and self._next_event == limit):
+            instant = self._next_arrival
+            if instant > self._cut:
+                return
+            self.elapse(instant)
+            place = self._places[self._position]
+            size = self.runner.admit(place, self._arrivals.first + self._position, self.admitted, instant)
+            self._hold(place, 1, size)
+            self.admitted += 1
+            for tell in self._on_arrive:
+                tell(instant, place, 1)
+            self._position += 1
+            if self._position < len(self._arrivals.instants):
+                self._next_arrival = self._arrivals.instants[self._position]
+                self._next_event = min(self._next_arrival, self._cut)
+            else:
+                self._load_next_chunk()
+
+    def elapse(self, now: float) -> None:
+        """Journal what memory held up to this instant, before it changes."""
+        self.journal.instants.append(now)
+        self.journal.held.append(self.ledger.held)
+        if self._sized:
+            self.journal.held_bytes.append(self.ledger.held_bytes)
+        for tell in self._on_elapse:
+            tell(now)
+
+    def _hold(self, place: int, count: int, size: float) -> None:
+        copies = self.ledger.streams[place].copies
+        self.ledger.held += count * copies
+        self.ledger.held_bytes += size * copies
+
+    def _signal_end(self, ended: bool) -> bool:
+        """Tell the ordered merges whether all streams have ended; return whether that may release tuples."""
+        if self.plan.settings.bounds or not self.ledger.merges or ended == self._ended:
+            return False
+        self._ended = ended
+        for merge in self.ledger.merges:
+            merge.end(ended)
+            for queue in merge.queues:
+                queue.put(0, queue.oldest)
+        return True
+
+    def _stream_index(self, stream: str) -> int:
+        """Return a stream's index in the plan."""
+        if stream not in self._progress.places:
+            raise PlanError(f"no stream {stream!r}{existing(stream, self._progress.places)}", file=self.plan.name)
+        return self._progress.places[stream]
+
+    def _push_watermarks(self, watermarks: Iterable[tuple[int, Batch]], now: float, due: float | None = None) -> None:
+        """Admit watermarks without rows, in order of arrival like rows."""
+        for place, watermark in watermarks:
+            self.elapse(now)
+            self.row_runner.push(place, replace(watermark, seq=self.admitted, arrived=now if due is None else due), now)
+            self._hold(place, 1, 0.0)
+
+    def _fire_deadlines(self, now: float) -> None:
+        """Send watermarks down the streams for operators whose deadline has passed."""
+        for station, deadline in list(self._deadlines.items()):
+            if deadline <= now * MICROS_PER_S:
+                del self._deadlines[station]  # the operator sets the next one when it runs
+                self._push_watermarks(self._progress.fire_deadline(station, deadline), now, deadline / MICROS_PER_S)
+
+    def _load_next_chunk(self) -> None:
+        chunk = self._schedule.chunk()
+        if chunk is None:
+            self._next_arrival, self._next_event = math.inf, self._cut
+            return
+        self.runner.expect(chunk)
+        self._arrivals, self._position = chunk, 0
+        self._places: list[int] = chunk.streams.tolist()
+        self._next_arrival, self._next_event = chunk.instants[0], min(chunk.instants[0], self._cut)
+
+    def _wait_for_arrival(self) -> bool:
+        if math.isinf(self._next_arrival):
+            return self._signal_end(True)
+        if self._next_arrival > self._cut:
+            return False
+        self.clock.wait_until(min(self._next_arrival, earliest_deadline_s(self._deadlines)))
+        return True
+
+    def _listen(self) -> None:
+        heard = (collect_handlers(self._observers, event) for event in EVENTS)
+        self._on_read, self._on_elapse, self._on_arrive, self._on_begin, *others = heard
+        self._on_taking, self._on_turn, self._on_swap, self._on_shed = others

@@ -1,0 +1,246 @@
+"""Admits rows to a domain while it is below its memory limit; makes producers wait while it is full.
+
+A producer gets its acknowledgement when its rows are admitted, and sends no more before: that is the back-pressure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from dsms.clock import monotonic_s
+from dsms.config.live import LiveConfig
+from dsms.data.batch import Batch
+from dsms.data.batch_ref import BatchRef
+from dsms.live.memory_limit import MemoryLimits, MemoryUsage
+from dsms.live.monitor.status import IngestStatus, LimitStatus
+from dsms.plan.graph import Plan
+
+if TYPE_CHECKING:
+    from dsms.engine.engine import Engine
+    from dsms.live.monitor.monitor import Monitor
+
+REOPEN_FRACTION = 7 / 8  # of a limit: a full domain admits rows again below this
+IDLE_LIMIT_FRACTION = 5 / 4  # of a limit: while nothing can run, rows are admitted up to this; one may unblock a join
+Rows = Batch | BatchRef
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class _Request:
+    """Rows that one producer sent together; answered when the last of them is admitted, or by `job` at once."""
+
+    left: int = 1
+    answer: Future[Any] = field(default_factory=Future)
+    job: Callable[[], Any] | None = None
+
+    def fail(self, error: Exception) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+class _WaitingRows(NamedTuple):
+    """Rows of a request that are admitted in one step."""
+
+    arrivals: Sequence[tuple[str, Rows]]
+    request: _Request
+
+
+class AdmissionQueue:
+    """Keeps rows in order until there is room for them; only the domain's thread calls it.
+
+    `admit(stream, rows, push)` admits rows and answers their bytes in all queues; with `push` False they are admitted
+    already and only counted.
+    """
+
+    def __init__(self, limits: MemoryLimits, admit: Callable[[str, Rows, bool], float]) -> None:
+        self.limits, self._admit = limits, admit
+        self._waiting: deque[_WaitingRows] = deque()
+        self._is_full = False
+        self._since: float | None = None  # when the oldest waiting request came
+        self._seconds = 0.0  # in which any request waited, until then
+        self._latest_timestamps: dict[str, float] = {}  # by stream with timestamps: the latest one admitted
+        self.is_stuck = False  # requests wait, and nothing that the domain can run would make room
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any rows wait for admission."""
+        return bool(self._waiting)
+
+    def enqueue(self, arrivals: Sequence[tuple[str, Rows]]) -> Future[None]:
+        """Queue rows; the future completes when all of them are admitted."""
+        request = _Request(len(arrivals))
+        if not arrivals:
+            request.answer.set_result(None)
+        self._waiting.extend(_WaitingRows([each], request) for each in arrivals)
+        return request.answer
+
+    def enqueue_atomic(self, arrivals: Sequence[tuple[str, Rows]], job: Callable[[], T]) -> Future[T]:
+        """Queue rows that `job` admits in one step; the future completes with the job's result."""
+        request = _Request(job=job)
+        self._waiting.append(_WaitingRows(arrivals, request))
+        return request.answer
+
+    def admit_waiting(self, fraction: float, idle: bool = False) -> bool:
+        """Admit waiting rows while the used fraction of the limits allows; answers whether any were admitted.
+
+        With `idle` nothing can run, and only new rows can change that. Then the rows of the stream that lags furthest
+        in time are admitted even if the domain is full, and any rows up to a somewhat higher limit.
+        """
+        admitted = False
+        while self._waiting:
+            self._is_full = fraction >= (REOPEN_FRACTION if self._is_full else 1.0)
+            place = 0 if not self._is_full else self._find_unblocking(fraction) if idle else None
+            if place is None:
+                break
+            fraction += self._admit_at(place)
+            admitted = True
+            if self._is_full:
+                break  # these rows may have unblocked an operator
+        self.is_stuck = idle and bool(self._waiting) and not admitted
+        self._count_waiting_time()
+        return admitted
+
+    def refuse(self, error: Exception) -> None:
+        """Fail all waiting requests with this error."""
+        for entry in self._waiting:
+            entry.request.fail(error)
+        self._waiting.clear()
+        self._count_waiting_time()
+
+    def set_timestamped_streams(self, streams: Iterable[str]) -> None:
+        """Set which streams have timestamps; one without any row so far lags furthest."""
+        self._latest_timestamps = {stream: self._latest_timestamps.get(stream, -math.inf) for stream in streams}
+
+    def lagging_streams(self) -> list[str]:
+        """The streams with timestamps behind the latest stream."""
+        latest = max(self._latest_timestamps.values(), default=0.0)
+        return [stream for stream, timestamp in self._latest_timestamps.items() if timestamp < latest]
+
+    def status(self) -> IngestStatus:
+        """Whether rows wait, for how long they have waited in total, how many wait, and the limits."""
+        return IngestStatus(
+            paused=self.has_waiting,
+            seconds=self._seconds + (0.0 if self._since is None else monotonic_s() - self._since),
+            waiting=sum(len(rows) for entry in list(self._waiting) for _, rows in entry.arrivals),
+            limits=LimitStatus(_finite(self.limits.rows), _finite(self.limits.bytes)),
+        )
+
+    def _find_unblocking(self, fraction: float) -> int | None:
+        """The place of the rows to admit although the domain is full; None to admit none."""
+        lagging = self.lagging_streams()
+        late = [
+            (self._latest_timestamps[stream], place)
+            for place, entry in enumerate(self._waiting)
+            for stream, _ in entry.arrivals
+            if stream in lagging
+        ]
+        return min(late)[1] if late else 0 if fraction < IDLE_LIMIT_FRACTION else None
+
+    def _admit_at(self, place: int) -> float:
+        """Admit the rows at a place; answers the fraction of the limits that they use."""
+        arrivals, request = self._waiting[place]
+        del self._waiting[place]
+        request.left -= 1
+        try:
+            answer = None if request.job is None else request.job()
+            sizes = [self._admit(stream, rows, request.job is None) for stream, rows in arrivals]
+        except Exception as error:  # the other requests may still be admitted
+            request.fail(error)
+            return 0.0
+        for stream, rows in arrivals:
+            if stream in self._latest_timestamps and isinstance(rows, BatchRef) and rows.latest is not None:
+                self._latest_timestamps[stream] = max(rows.latest, self._latest_timestamps[stream])
+        if not request.left and not request.answer.done():
+            request.answer.set_result(answer)
+        return sum(self.limits.fraction(len(rows), size) for (_, rows), size in zip(arrivals, sizes, strict=True))
+
+    def _count_waiting_time(self) -> None:
+        """Add up the time in which any request waited."""
+        if self._since is not None and not self._waiting:
+            self._seconds += monotonic_s() - self._since
+            self._since = None
+        elif self._since is None and self._waiting:
+            self._since = monotonic_s()
+
+
+class Admission:
+    """Admits rows to a domain's current engine; only the domain's thread calls it."""
+
+    def __init__(self, setup: LiveConfig, get_current: Callable[[], tuple[Monitor, Engine]]) -> None:
+        self._get_current = get_current
+        self._memory = MemoryUsage(setup)
+        self._queue = AdmissionQueue(self._memory.limits, self._admit)
+        self._reader_counts: dict[str, int] = {}  # by stream
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether any rows wait for admission."""
+        return self._queue.has_waiting
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether rows wait and nothing that the domain can run would make room."""
+        return self._queue.is_stuck
+
+    def set_plan(self, plan: Plan) -> None:
+        """Use the streams and readers of this plan from now on."""
+        self._reader_counts = {stream.name: len(stream.consumers) for stream in plan.streams}
+        self._queue.set_timestamped_streams(s.name for s in plan.streams if s.timestamp is not None and s.consumers)
+
+    def enqueue(self, arrivals: Sequence[tuple[str, Rows]]) -> Future[None]:
+        """Queue rows and admit what fits; the future completes when all of them are admitted."""
+        answer = self._queue.enqueue(arrivals)
+        self.admit_waiting()
+        return answer
+
+    def enqueue_atomic(self, arrivals: Sequence[tuple[str, Rows]], job: Callable[[], T]) -> Future[T]:
+        """Queue rows that `job` admits in one step; the future completes with the job's result."""
+        answer = self._queue.enqueue_atomic(arrivals, job)
+        self.admit_waiting()
+        return answer
+
+    def admit_waiting(self) -> None:
+        """Admit waiting rows while there is room."""
+        if self._queue.has_waiting:
+            self._queue.admit_waiting(self._memory.fraction(*self._get_current()))
+
+    def admit_when_idle(self) -> bool:
+        """Admit rows that may unblock operators while nothing can run; answers whether any were admitted."""
+        _, engine = self._get_current()
+        waits = self._queue.has_waiting and not engine.runner.deadlines
+        return waits and self._queue.admit_waiting(self._memory.fraction(*self._get_current()), idle=True)
+
+    def refuse(self, error: Exception) -> None:
+        """Fail all waiting requests with this error."""
+        self._queue.refuse(error)
+
+    def state_bytes(self) -> Mapping[str, float]:
+        """Bytes of operator state by station."""
+        return self._memory.state_bytes(self._get_current()[1])
+
+    def status(self) -> IngestStatus:
+        """Whether rows wait for admission, and the limits."""
+        return self._queue.status()
+
+    def explain_stuck(self) -> str:
+        """Say what keeps a full domain from making room."""
+        lagging = self._queue.lagging_streams()
+        waits = f" and waits for stream {', '.join(map(repr, lagging))}" if lagging else ""
+        return f"it is at its memory limit and blocked: {self._memory.describe_largest()}{waits}"
+
+    def _admit(self, stream: str, rows: Rows, push: bool) -> float:
+        """Push rows to the engine unless they are there already; answers their bytes in all queues."""
+        if push:
+            self._get_current()[1].push(stream, rows)
+        size = rows.memory()
+        self._memory.note_admitted(size)
+        return size * self._reader_counts.get(stream, 0)
+
+
+def _finite(limit: float) -> float | None:
+    return None if math.isinf(limit) else limit

@@ -1,0 +1,1 @@
+"""The network protocol, the Python client, access tokens and TLS certificates."""

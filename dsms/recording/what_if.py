@@ -1,0 +1,115 @@
+"""Compares a recorded run with replays of its arrivals, costs and selectivities under other policies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from dsms.engine.engine import Engine
+from dsms.errors import DsmsError, PolicyError
+from dsms.gc_tuning import reduce_gc
+from dsms.policies.registry import policy_named
+from dsms.recording.abstract_plan import build_replica_plan
+from dsms.recording.measured_costs import RecordedWork
+from dsms.recording.recording import Recording
+from dsms.recording.replay import create_replay_engine
+from dsms.recording.summary import FigureObserver, RecordedFigures, read_figures
+
+PROGRESS_INTERVAL_TURNS = 1024  # between two reports of progress
+# Called with the name of a replay and its end; yields a function that takes the time reached so far.
+Watched = Callable[[str, float], AbstractContextManager[Callable[[float], None] | None]]
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """The figures of a recorded run and of its replays."""
+
+    recording: Recording
+    recorded: RecordedFigures
+    again: dict[str, Any] | None  # the same policies at the same instants, replayed: shows the accuracy of replays
+    others: dict[str, dict[str, Any]] = field(default_factory=dict)  # by policy
+    overhead: float = 0.0  # time of a turn besides its work
+    cut: float | None = None  # when replays stop; None: when all work is done
+
+    def to_json(self) -> dict[str, Any]:
+        """The comparison as plain data."""
+        about = self.recording.about
+        return {
+            "recording": str(self.recording.folder),
+            **{key: about[key] for key in ("runtime", "clock", "plan", "complete")},
+            "until": self.recorded.end,
+            "overhead": self.overhead,
+            "recorded": {**self.recorded.whole, "phases": self.recorded.phases},
+            "replayed": self.again,
+            "policies": [{"policy": text, **found} for text, found in self.others.items()],
+        }
+
+
+def what_if(
+    recording: Recording,
+    policies: Sequence[str],
+    until: float | None = None,
+    watched: Watched = lambda text, until: nullcontext(None),
+) -> WhatIf:
+    """Replay a recording under these policies, and under the recorded ones; `until` cuts the run there."""
+    for text in policies:
+        policy_named(text)
+    stop = math.inf if until is None else until
+    if stop <= recording.since:
+        raise DsmsError(f"until is {until!r}: the run in {recording.folder} began at {recording.since:g}")
+    measured = RecordedWork.of(recording, stop)
+    was = read_figures(recording, build_replica_plan(recording, measured, stop, listed=False), stop)
+    # A run that was cut while it held tuples is compared with replays that are cut at the same instant.
+    cut = was.end if until is not None or was.left > 0 or not recording.complete else math.inf
+    replay = _ReplayRun(recording, measured, was, cut, watched)
+    ran = [(phase["since"], phase["policy"]) for phase in was.phases]
+    return WhatIf(
+        recording,
+        was,
+        replay.again(ran),
+        {text: replay.under([(was.phases[0]["since"], text)]) for text in policies},
+        measured.pace.line()[0],
+        None if math.isinf(cut) else cut,
+    )
+
+
+@dataclass(frozen=True)
+class _ReplayRun:
+    recording: Recording
+    measured: RecordedWork
+    was: RecordedFigures
+    cut: float
+    watched: Watched
+
+    def again(self, phases: Sequence[tuple[float, str]]) -> dict[str, Any] | None:
+        """Replay the recorded policies; None if one of them is unknown here."""
+        try:
+            for _, text in phases:
+                policy_named(text)
+        except PolicyError:
+            return None
+        return self.under(phases)
+
+    def under(self, phases: Sequence[tuple[float, str]]) -> dict[str, Any]:
+        """Replay one policy, or several, each from its instant on."""
+        first, *ahead = phases
+        engine = create_replay_engine(self.recording, self.measured, policy_named(first[1]), (), self.was.end, self.cut)
+        figures = FigureObserver()
+        engine.watch(figures)
+        with reduce_gc(), self.watched(first[1], self.was.end) as tell:
+            _drive(engine, ahead, tell)
+        engine.finish(self.cut if math.isfinite(self.cut) else max(engine.clock.now(), self.was.end))
+        return figures.to_json()
+
+
+def _drive(engine: Engine, ahead: list[tuple[float, str]], tell: Callable[[float], None] | None) -> None:
+    turns, step, clock = 0, engine.step, engine.clock
+    while step():
+        turns += 1
+        while ahead and clock.now() >= ahead[0][0]:
+            engine.swap(policy_named(ahead.pop(0)[1]))
+        if tell is not None and not turns % PROGRESS_INTERVAL_TURNS:
+            tell(clock.now())

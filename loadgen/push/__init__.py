@@ -1,0 +1,1 @@
+"""Sends rows at the instants at which they are due, in order."""

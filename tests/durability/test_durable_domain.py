@@ -1,0 +1,144 @@
+"""A domain restored from a snapshot gives the same results as one that was never interrupted."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.live.durable_domains import TABLE, NumberedResults, delivery, domain_on, restored, saved, settled
+from support.strategies import DETERMINISTIC
+
+from actors.deployment.parts import wait_until
+from actors.hosts.host import Host
+from actors.hosts.state_copy import StateCopier, StateCopy, load_state_copy
+from actors.rpc.messages import deserialize
+from dsms.errors import DsmsError
+from dsms.live.query_set import QuerySet
+
+
+def once(counts):
+    """The results of one uninterrupted domain."""
+    taken, at = NumberedResults(), 0
+    with domain_on([Host()], taken) as domain:
+        for count in counts:
+            domain.apply_log_batch(delivery(at, count))
+            at += count
+        domain.end()
+        return taken.rows(settled(domain))
+
+
+@settings(DETERMINISTIC, max_examples=15)
+@given(
+    counts=st.lists(st.integers(1, 12), min_size=2, max_size=6),
+    cut=st.integers(0, 5),
+    lost=st.integers(0, 3),
+    policy=st.sampled_from(["fifo", "chain", "rr", "mtiq"]),
+)
+def test_results_are_the_same_wherever_the_domain_is_saved_and_however_much_work_is_lost(counts, cut, lost, policy):
+    cut = min(cut, len(counts))
+    taken, at, hosts = NumberedResults(), 0, [Host(), Host()]
+    with domain_on(hosts, taken, policy=policy) as domain:
+        for count in counts[:cut]:
+            domain.apply_log_batch(delivery(at, count))
+            at += count
+        data = saved(domain, hosts)
+        after = at
+        for count in counts[cut : cut + lost]:  # their results are never released
+            domain.apply_log_batch(delivery(after, count))
+            after += count
+        settled(domain)
+    results = deserialize(data[0]).transfer.results
+    covered = taken.rows({query: results.get(query, 0) for query in TABLE["queries"]})
+    assert covered.keys() == TABLE["queries"].keys()
+    taken.results = {key: batch for key, batch in taken.results.items() if key[1] <= results.get(key[0], 0)}
+    hosts = [Host(), Host()]
+    with domain_on(hosts, taken, QuerySet(TABLE, queries=[])) as domain:
+        restored(domain, data)
+        assert domain.position("g") == at
+        assert domain.status().policy == policy
+        for count in counts[cut:]:
+            domain.apply_log_batch(delivery(at, count))
+            at += count
+        domain.end()
+        assert taken.rows(settled(domain)) == once(counts)
+    numbers = sorted(taken.results)
+    assert numbers == [
+        (query, n)
+        for query in sorted({q for q, _ in numbers})
+        for n in range(1, 1 + sum(q == query for q, _ in numbers))
+    ]
+
+
+def test_weights_qos_policy_and_pause_are_restored():
+    hosts = [Host()]
+    with domain_on(hosts, NumberedResults()) as domain:
+        domain.swap("rr:tuples=30", "asked for")
+        domain.weigh("met", 5.0)
+        domain.require("memory=0.7,delay=0.3")
+        domain.pause()
+        data = saved(domain, hosts)
+        before = domain.status()
+    with domain_on([Host()], NumberedResults(), QuerySet(TABLE, queries=[])) as domain:
+        restored(domain, data)
+        after = domain.status()
+    assert after.state == "paused"
+    assert after.policy == before.policy == "rr:tuples=30"
+    assert after.qos == before.qos
+    assert [query.weight for query in after.queries] == [5.0, 1.0, 1.0]
+
+
+def test_a_log_batch_at_another_offset_is_refused_and_changes_nothing():
+    with domain_on([Host()], NumberedResults()) as domain:
+        domain.apply_log_batch(delivery(0, 3))
+        for after in (0, 5):
+            with pytest.raises(DsmsError, match=f"log of 'g' up to 3: a batch after {after} does not follow"):
+                domain.apply_log_batch(delivery(after, 3))
+        assert (domain.position("g"), domain.position("other")) == (3, 0)
+        assert [stream.rows for stream in domain.status().streams] == [3, 3]
+
+
+def test_a_log_batch_that_waits_for_room_can_be_rejected_and_sent_again():
+    with domain_on([Host()], NumberedResults(), most_rows=4) as domain, ThreadPoolExecutor() as pool:
+        domain.pause()
+        domain.apply_log_batch(delivery(0, 3))
+        waiting = pool.submit(domain.apply_log_batch, delivery(3, 3))
+        assert wait_until(lambda: domain.status().ingest.paused, 30)
+        domain.reject_waiting()
+        with pytest.raises(DsmsError, match="domain '0' is full"):
+            waiting.result()
+        assert domain.position("g") == 3
+        domain.resume()
+        domain.apply_log_batch(delivery(3, 3))
+        assert domain.position("g") == 6
+
+
+def test_a_state_copy_does_not_change_and_loads_as_writeable():
+    value: dict[str, Any] = {"numbers": np.arange(10), "words": np.array(["a", None], dtype=object), "plain": [1, 2]}
+    kept = StateCopier().copy(value)
+    value["numbers"][:] = 0
+    value["plain"].append(3)
+    again = load_state_copy(StateCopy.read({name: bytearray(data) for name, data in kept.sections("x").items()}, "x"))
+    assert again["numbers"].tolist() == list(range(10))
+    assert (again["words"].tolist(), again["plain"]) == (["a", None], [1, 2])
+    again["numbers"][0] = 7
+
+
+def test_read_only_memory_is_not_copied():
+    column = np.arange(10)
+    column.flags.writeable = False
+    assert np.shares_memory(StateCopier().copy(column).memory[0], column)
+
+
+def test_memory_is_reused_while_it_fits():
+    copier, value = StateCopier(), [np.arange(1000), np.arange(3)]
+    first = copier.copy(value).memory
+    value[0] = np.arange(1100)
+    again = copier.copy(value)
+    assert np.shares_memory(again.memory[0], first[0])
+    assert [part.tolist() for part in load_state_copy(again)] == [list(range(1100)), [0, 1, 2]]
+    value[0] = np.arange(9)
+    assert not np.shares_memory(copier.copy(value).memory[0], first[0])

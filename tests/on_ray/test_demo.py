@@ -1,0 +1,114 @@
+"""`dsms demo` runs to its end or until Ctrl-C, and leaves no process behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from actors.cli.demo import POLICIES
+from actors.deployment.parts import wait_until
+
+pytestmark = [pytest.mark.ray, pytest.mark.timeout(320)]
+MARK = "DSMS_TEST_RUN"  # in the environment of all processes of a run, to find them
+BEGIN = """
+import sys
+from actors.cli import demo
+from dsms.cli import COMMANDS, main
+read_table = demo.read_table
+demo.read_table = lambda path: {**(table := read_table(path)), "live": {**table["live"], "actors": 3}}
+COMMANDS["demo"] = demo  # also where the package is not installed
+sys.exit(main())
+"""
+GONE = 10.0  # seconds for Ray's processes to end
+
+
+class DemoProcess:
+    """A demonstration in a session of its own."""
+
+    def __init__(self, *options: str) -> None:
+        self._mark = uuid.uuid4().hex
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", BEGIN, "demo", *options],
+            env={**environment, MARK: self._mark},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def left(self) -> list[str]:
+        """The command lines of its processes that still run."""
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if f"{MARK}={self._mark}".encode() in (folder / "environ").read_bytes():
+                    found.append((folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()[:120])
+            except OSError:  # it has ended meanwhile
+                continue
+        return found
+
+    def interrupt(self) -> None:
+        """Send Ctrl-C to the process group."""
+        os.killpg(self.process.pid, signal.SIGINT)
+
+    def until(self, said: str) -> None:
+        """Wait for a line on standard error."""
+        heard = []
+        for line in self.process.stderr:
+            heard.append(line)
+            if said in line:
+                return
+        pytest.fail(f"it ended with {self.process.wait()} before it said {said!r}: {''.join(heard)}")
+
+
+@pytest.fixture
+def start():
+    runs = []
+
+    def started(*options: str) -> DemoProcess:
+        runs.append(DemoProcess(*options))
+        return runs[-1]
+
+    yield started
+    for run in runs:
+        if run.process.poll() is None:
+            run.interrupt()
+        run.process.communicate(timeout=60)
+
+
+def test_the_demo_shows_a_phase_for_each_policy_and_leaves_its_report_and_nothing_running(start, tmp_path):
+    run = start("--seconds", "1", "--out", str(tmp_path))
+    out, err = run.process.communicate(timeout=280)
+    assert run.process.returncode == 0, err
+    assert "in the browser: http://127.0.0.1:" in out
+    rows = [line.split() for line in out.splitlines()]
+    shown = [row[0] for row in rows if row and row[0] in POLICIES]
+    assert shown == list(POLICIES)
+    (folder,) = tmp_path.iterdir()
+    assert str(folder / "report.html") in out
+    assert "least possible" in (folder / "report.html").read_text(encoding="utf-8")
+    policies = parquet.read_table(folder / "aggregates/policies.parquet").to_pylist()
+    assert [(row["policy"], row["samples"]) for row in policies] == [(policy, 1) for policy in POLICIES]
+    assert all(0 < row["bound_mean"] <= row["memory_mean"] for row in policies)
+    assert wait_until(lambda: not run.left(), GONE), run.left()
+
+
+@pytest.mark.parametrize("moment", ["starting Ray", "6 of 6"])
+def test_ctrl_c_ends_the_demo_soon_and_leaves_nothing_behind(start, moment, tmp_path):
+    run = start("--seconds", "5", "--out", str(tmp_path))
+    run.until(moment)
+    time.sleep(1.0)  # somewhere inside that step
+    run.interrupt()
+    _, err = run.process.communicate(timeout=60)
+    assert run.process.returncode == 130, err
+    assert "Traceback" not in err
+    assert wait_until(lambda: not run.left(), GONE), run.left()
