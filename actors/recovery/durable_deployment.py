@@ -9,8 +9,6 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-import ray
-
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
 from actors.checkpoints.plan_diff import diff_plans, strip_live_table
 from actors.cluster.cluster import PREFIX, get_deployment
@@ -22,7 +20,7 @@ from actors.metrics.exporter import MetricSource
 from actors.recovery.replace import kill_actors, list_actors, list_domain_actors, replace_actors
 from actors.recovery.saved_deployment import SavedDeployment
 from actors.rpc.answers import await_answer, await_answers
-from actors.rpc.messages import CONTROL, Call, PlanTable, make_actor_class, send
+from actors.rpc.messages import CONTROL, Call, PlanTable, is_restarted_actor, make_actor_class, send
 from dsms.clock import monotonic_s
 from dsms.errors import DsmsError
 from dsms.live.domain import apply_live_defaults
@@ -44,7 +42,7 @@ class DurableDeployment(SavedDeployment):
     ) -> None:
         super().__init__(name, table, folder, file, spec, parts)
         self._hung: dict[str, str] = {}  # by domain that is rebuilt: the station that hung
-        if ray.is_initialized() and ray.get_runtime_context().was_current_actor_reconstructed:
+        if is_restarted_actor():
             threading.Thread(target=self._restart, name="restart", daemon=True).start()
 
     def begin(self, queries: Mapping[str, list[str]], resume: bool = False) -> list[tuple[str, int]]:

@@ -77,6 +77,11 @@ def is_actor() -> bool:
     return ray.is_initialized() and ray.get_runtime_context().get_actor_id() is not None
 
 
+def is_restarted_actor() -> bool:
+    """Whether Ray has restarted this actor after its process had ended."""
+    return is_actor() and bool(ray.get_runtime_context().was_current_actor_reconstructed)
+
+
 def get_own_handle(actor: T) -> T | None:
     """The handle by which others call this actor; None for a plain object."""
     if not is_actor():
