@@ -267,7 +267,7 @@ def _build_run(
             sum(v * weight for v, weight in shares) / sum(weight for _, weight in shares) if shares else None,
         ),
         queries={n: QueryFigures(outputs[n], r.latency_mean(), stale[n], shed[n]) for n, r in queries.items()},
-        choices=[choice._asdict() for choice in getattr(engine.chosen, "choices", ())],
+        choices=[choice._asdict() for choice in getattr(engine.control.chosen, "choices", ())],
     )
 
 

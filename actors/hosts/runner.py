@@ -14,6 +14,7 @@ from actors.hosts.grant import Arrival, Grant, QueueCursor
 from actors.hosts.host import HostedStation, OutputRoute, QueueContents
 from actors.hosts.host_pool import HostPool
 from actors.rpc.messages import deserialize, get_result, send, serialize
+from actors.rpc.ray_workarounds import start_ray
 from dsms.clock import Clock
 from dsms.config.live import DEFAULT_ACTORS
 from dsms.data.batch import Batch, Column
@@ -40,7 +41,7 @@ class ActorRunner(BatchRunner):
         self._started_ray = host_pool is None and not ray.is_initialized()
         if self._started_ray:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-            ray.init(**LOCAL_RAY_OPTIONS)
+            start_ray(LOCAL_RAY_OPTIONS)
         self.host_pool = host_pool or HostPool.of(min(len(plan.stations), DEFAULT_ACTORS))
         self.occupied = 0.0
         self._arrivals: dict[int, list[Arrival]] = {}

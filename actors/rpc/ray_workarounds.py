@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import ray
+import ray._private.utils
 import ray._private.worker
 import ray._raylet
 
@@ -40,11 +42,25 @@ def start_ray(options: Mapping[str, object]) -> None:
     On a busy machine Ray 2.60.0 gives up after half a minute; by then its files are in the page cache.
     """
     init: Any = ray.init
+    with keep_term_handler():
+        try:
+            init(**options)
+        except Exception:
+            ray.shutdown()
+            init(**options)
+
+
+@contextmanager
+def keep_term_handler() -> Iterator[None]:
+    """Keep a command's own handler of TERM: Ray 2.60.0 replaces it by one that ends the process at once."""
+    utils: Any = ray._private.utils
+    set_handler = utils.set_sigterm_handler
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        utils.set_sigterm_handler = lambda _: None
     try:
-        init(**options)
-    except Exception:
-        ray.shutdown()
-        init(**options)
+        yield
+    finally:
+        utils.set_sigterm_handler = set_handler
 
 
 @contextmanager

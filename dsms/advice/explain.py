@@ -79,7 +79,7 @@ def explain(
     plan, chosen = resolve_plan(plan), resolve_policy(policy)
     engine = Engine(plan, chosen, until=0.0)
     try:
-        decides = engine.policy
+        decides = engine.control.policy
         segments = segments_of(engine.ledger)
         dynamic = as_stateful(decides).is_dynamic(plan)
         order = ReadyOrder(decides, segments, engine.ledger, dynamic)
@@ -210,7 +210,7 @@ def _one_tuple_each(segments: list[Segment], ledger: Ledger, policy: Policy) -> 
 
 def _fill_queues(engine: Engine, counts: Mapping[int, float]) -> None:
     queues = {engine.ledger.queues[index]: count for index, count in counts.items() if count}
-    if is_oracle(engine.policy):
+    if is_oracle(engine.control.policy):
         _draw_tuples(engine, queues)
         return
     for queue, count in queues.items():
@@ -226,15 +226,15 @@ def _draw_tuples(engine: Engine, queues: Mapping[Queue, float]) -> None:
     for queue, count in queues.items():
         if count > MAX_DRAWN_TUPLES:
             raise DsmsError(
-                f"backlog of {count:g} tuples at {queue.station.name!r} is too large: {engine.policy.name!r} looks at "
-                f"each of them, give at most {MAX_DRAWN_TUPLES:,}"
+                f"backlog of {count:g} tuples at {queue.station.name!r} is too large: "
+                f"{engine.control.policy.name!r} looks at each of them, give at most {MAX_DRAWN_TUPLES:,}"
             )
         producer = queue.station.inputs[queue.port]
         if not isinstance(producer, Stream):
             raise PolicyError(
-                f"policy {engine.policy.name!r} looks at the outcomes of queued tuples, drawn when they arrive: "
-                f"at {queue.station.name!r} they have none; name queries or operators that read a stream, or use "
-                "`dsms sim --why T`, which shows its decisions in a run"
+                f"policy {engine.control.policy.name!r} looks at the outcomes of queued tuples, drawn when they "
+                f"arrive: at {queue.station.name!r} they have none; name queries or operators that read a stream, or "
+                "use `dsms sim --why T`, which shows its decisions in a run"
             )
         chunk = schedule.number_pushed(plan.streams.index(producer), 0.0, int(count))
         engine.runner.expect(chunk)

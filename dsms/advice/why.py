@@ -66,8 +66,8 @@ class DecisionProbe:
         segments, charts = segments_of(engine.ledger), list[PathChart]()
         if any(segment.slope for segment in segments):
             charts = path_charts(engine.plan, engine.statistics)
-        reasons = PriorityExplainer(engine.policy, segments, charts)
-        self.decides = engine.policy.name
+        reasons = PriorityExplainer(engine.control.policy, segments, charts)
+        self.decides = engine.control.policy.name
         self.reason = "the run was cut in its turn"
         self.done = math.inf  # when the turn ended
         self.ranked = sorted((s for s in segments if s.ranked is not None), key=lambda s: (s.ranked or ())[:3])
@@ -79,7 +79,7 @@ class DecisionProbe:
             for s in self.ranked
         ]
         self._limit = engine.plan.settings.max_wait
-        self._by_age, self._keys = engine.policy.traits.by_age, [segment.key for segment in self.ranked]
+        self._by_age, self._keys = engine.control.policy.traits.by_age, [segment.key for segment in self.ranked]
 
     def close(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         """Note the chosen segment and the end of its turn."""

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from dsms.clock import Clock
 from dsms.config.fields import is_number
 from dsms.config.qos import DEFAULT, Qos
-from dsms.data.batch import Column
-from dsms.engine.ledger import Ledger, Queue
 from dsms.engine.policy import Policy, as_stateful, cuts_by_statistics, limits_turns, notes_service
 from dsms.engine.ready_order import ReadyOrder
-from dsms.engine.shedding import SHED, Shedder
 from dsms.engine.starvation import StarvationGuard
-from dsms.engine.statistics import Statistics
 from dsms.errors import DsmsError, PlanError, PolicyError, existing
-from dsms.plan.graph import Plan, Station
+from dsms.plan.graph import Station
 from dsms.plan.segment import Segment, Share
 
 if TYPE_CHECKING:
@@ -27,26 +22,34 @@ ONE_TUPLE = Share(1, math.inf)
 
 
 class EngineControl:
-    """The part of an engine that holds the policy in charge and the order it imposes."""
+    """Holds the policy in charge of an engine, the ready order it imposes, the weights of queries and the QoS."""
 
-    _on_swap: Sequence[Callable[..., None]] = ()
-    _on_shed: Sequence[Callable[..., None]] = ()
-    _ready: ReadyOrder
-    granted = ONE_TUPLE  # the share of the last turn
+    policy: Policy  # the one that decides
+    chosen: Policy  # the one put in charge: the policy that decides, or a selector above it
+    ready: ReadyOrder
+    on_served: Callable[[Segment], None] | None  # of a policy that keeps account of turns
+    share: Callable[[Segment], Share | None] | None  # of a policy that limits turns
 
-    def __init__(self, plan: Plan, statistics: Statistics, ledger: Ledger, clock: Clock) -> None:
-        self.plan, self.statistics, self.ledger, self.clock = plan, statistics, ledger, clock
+    def __init__(self, engine: Engine) -> None:
+        plan = engine.plan
+        self._engine, self._plan = engine, plan
+        self._ledger, self._clock = engine.ledger, engine.clock
         self.qos = plan.qos or DEFAULT
-        self.shedder = Shedder(plan, ledger)
         self.is_started = False  # whether a policy is in charge
         self.weights = {query.name: query.weight for query in plan.queries}
+        self.is_guarded = plan.settings.max_wait is not None or plan.settings.scheduling_cost > 0
         self._shared = plan.settings.buffers == "shared"
-        self._watched = plan.settings.max_wait is not None or plan.settings.scheduling_cost > 0
 
     def start(self, policy: Policy) -> None:
         """Put the first policy in charge."""
-        self.chosen = policy  # the policy put in charge: the one that decides, or a selector above it
+        self.chosen = policy
         self._take_over(policy)
+
+    def migrate_from(self, before: EngineControl, moved_weights: Mapping[str, float]) -> None:
+        """Take over the QoS, and the weights of the queries that remain or moved here."""
+        self.qos = before.qos
+        kept = {query: weight for query, weight in before.weights.items() if query in self.weights}
+        self.weights.update({**moved_weights, **kept})
 
     def swap(self, policy: Policy) -> None:
         """Put another policy in charge from the next turn on; queues, operator state and results are untouched."""
@@ -58,8 +61,7 @@ class EngineControl:
         for leaving in {id(before): before, id(active): active}.values():
             if leaving is not policy:
                 as_stateful(leaving).end(self._engine)
-        for tell in self._on_swap:
-            tell(self.clock.now(), before, policy)
+        self._report_swap(before, policy)
 
     def activate(self, candidate: Policy) -> None:
         """Let a candidate of the selector in charge decide from the next turn on."""
@@ -68,55 +70,42 @@ class EngineControl:
             return
         self._take_over(candidate)
         as_stateful(before).end(self._engine)
-        for tell in self._on_swap:
-            tell(self.clock.now(), before, candidate)
+        self._report_swap(before, candidate)
 
     def remeasure(self, stations: Iterable[Station]) -> None:
         """Recompute the figures and ranks of the segments whose stations' statistics have changed."""
-        touched = {id(s): s for station in stations for q in self.ledger.inputs[station.index] for s in q.segments}
+        touched = {id(s): s for station in stations for q in self._ledger.inputs[station.index] for s in q.segments}
         for segment in touched.values():
-            segment.measure(self.statistics.of, self._shared)
-            self._ready.reprioritize(segment)
+            segment.measure(self._engine.statistics.of, self._shared)
+            self.ready.reprioritize(segment)
 
     def recut(self) -> None:
         """Let a policy that cuts by statistics cut the plan again; called when a statistics window ends."""
         if not cuts_by_statistics(self.policy):
             return
-        fresh, old = as_stateful(self.policy).cut(self.plan, self.statistics), self._ready.segments
+        fresh, old = as_stateful(self.policy).cut(self._plan, self._engine.statistics), self.ready.segments
         if [segment.stations for segment in fresh] != [segment.stations for segment in old]:
             self._use(self.policy, fresh)
             return
         for segment, twin in zip(old, fresh, strict=True):
             if segment.slope != twin.slope:
                 segment.slope = twin.slope
-                self._ready.reprioritize(segment)
+                self.ready.reprioritize(segment)
 
     def rerank(self) -> None:
         """Recompute all priorities."""
-        for segment in self._ready.segments:
-            self._ready.reprioritize(segment)
+        for segment in self.ready.segments:
+            self.ready.reprioritize(segment)
 
     def weigh(self, query: str, weight: float) -> None:
         """Set the weight of a query's freshness."""
         if query not in self.weights:
-            raise PlanError(f"no query {query!r}{existing(query, self.weights)}", file=self.plan.name)
+            raise PlanError(f"no query {query!r}{existing(query, self.weights)}", file=self._plan.name)
         if not (is_number(weight) and weight > 0):
             raise DsmsError(f"weight of {query!r} is {weight!r}: expected a positive number")
         self.weights[query] = float(weight)
-        self._weigh(self._ready.segments)
+        self._weigh(self.ready.segments)
         self.rerank()
-
-    def shed_rows(self, queue: Queue, places: Column | None) -> None:
-        """Drop the tuples at these places of a queue, or all of them, and account for the freed memory."""
-        engine, ledger, now = self._engine, self.ledger, self.clock.now()
-        engine.elapse(now)
-        count, size = engine.runner.shed(queue, places)
-        freed, freed_bytes = queue.buffer.release(queue, count, size)
-        ledger.held -= freed
-        ledger.held_bytes -= freed_bytes if ledger.size is None else 0.0
-        engine.runner.rejected_rows[queue.station.name, SHED] += int(count)
-        for tell in self._on_shed:
-            tell(now, queue, count, size)
 
     def require(self, qos: Qos | str) -> None:
         """Set the QoS requirements; raises PolicyError if the policy in charge cannot follow them."""
@@ -126,6 +115,10 @@ class EngineControl:
         self.qos = required
         if self.is_started:
             self.recut()
+
+    def _report_swap(self, before: Policy, after: Policy) -> None:
+        for tell in self._engine.observers.on_swap:
+            tell(self._clock.now(), before, after)
 
     def _weigh(self, segments: Sequence[Segment]) -> None:
         largest = max(self.weights.values(), default=1.0)  # counts as 1
@@ -140,47 +133,43 @@ class EngineControl:
             raise
 
     def _use(self, policy: Policy, segments: list[Segment] | None = None) -> None:
-        segments = segments or as_stateful(policy).cut(self.plan, self.statistics)
+        segments = segments or as_stateful(policy).cut(self._plan, self._engine.statistics)
         for index, segment in enumerate(segments):
             segment.index = index
-            segment.measure(self.statistics.of, self._shared)
+            segment.measure(self._engine.statistics.of, self._shared)
             # With fractional tuples `take` is how much one run takes, and a turn is one run.
-            segment.take = math.inf if self.plan.settings.fractional else segment.stations[0].operator.take or math.inf
+            segment.take = math.inf if self._plan.settings.fractional else segment.stations[0].operator.take or math.inf
             segment.limit = self._limit(segment)
         covered = {id(station) for segment in segments for station in segment.stations}
-        missing = [station.name for station in self.plan.stations if id(station) not in covered]
+        missing = [station.name for station in self._plan.stations if id(station) not in covered]
         if missing:
             raise PolicyError(
                 f"policy {policy.name!r} leaves out operators {missing}: every operator must be in a segment"
             )
         self._weigh(segments)
         # A policy that fails to give a priority raises here, while the old order is still intact.
-        kind = StarvationGuard if self._watched else ReadyOrder
-        order = kind(policy, segments, self.ledger, as_stateful(policy).is_dynamic(self.plan))
+        kind = StarvationGuard if self.is_guarded else ReadyOrder
+        order = kind(policy, segments, self._ledger, as_stateful(policy).is_dynamic(self._plan))
         if isinstance(order, StarvationGuard):
-            order.is_limited = self.plan.settings.max_wait is not None
+            order.is_limited = self._plan.settings.max_wait is not None
             if self.is_started:
-                order.migrate_from(cast(StarvationGuard, self._ready))
-        self._ready, self.is_started = order, True
-        self._on_served = as_stateful(policy).on_served if notes_service(policy) else None
-        self._share = policy.share if limits_turns(policy) else None
+                order.migrate_from(cast(StarvationGuard, self.ready))
+        self.ready, self.is_started = order, True
+        self.on_served = as_stateful(policy).on_served if notes_service(policy) else None
+        self.share = policy.share if limits_turns(policy) else None
         self.policy = policy
 
     def _limit(self, segment: Segment) -> Share:
         """Return what a turn may take when the policy sets no share."""
-        time = self.clock.slice if self.plan.settings.slice is None else self.plan.settings.slice
+        time = self._clock.slice if self._plan.settings.slice is None else self._plan.settings.slice
         if time is not None:
             return Share(segment.take, time)
         return ONE_TUPLE if segment.take == math.inf else Share(segment.take, math.inf)
 
-    def _limit_share(self, share: Share | None, segment: Segment) -> Share:
+    def limit_share(self, share: Share | None, segment: Segment) -> Share:
         """Return the policy's share, limited by what the operator takes in a run and by the plan's slice."""
         limit = segment.limit
         if share is None:
             return limit
-        time = share.time if self.plan.settings.slice is None else min(share.time, limit.time)
+        time = share.time if self._plan.settings.slice is None else min(share.time, limit.time)
         return Share(max(1, min(share.tuples, segment.take)), time)
-
-    @property
-    def _engine(self) -> Engine:
-        return cast("Engine", self)

@@ -13,10 +13,11 @@ from dsms.data.journal import FLUSH_RESULTS, FLUSH_TURNS, Journal
 from dsms.engine.arrival_schedule import ArrivalChunk, ArrivalSchedule
 from dsms.engine.control import ONE_TUPLE, EngineControl
 from dsms.engine.ledger import Ledger, Queue
-from dsms.engine.observers import EVENTS, Observer, collect_handlers
+from dsms.engine.observers import Observer, ObserverList
 from dsms.engine.policy import Policy
 from dsms.engine.runners import Runner, Step, inline_runner
 from dsms.engine.runners.runner import NO_RESULTS, DeadLetterSink, Sink, StepFields, as_row_runner, count_steps_done
+from dsms.engine.shedding import Shedder
 from dsms.engine.starvation import StarvationGuard
 from dsms.engine.statistics import STATISTICS_KINDS
 from dsms.engine.watermarks import MICROS_PER_S, Watermarks, earliest_deadline_s
@@ -27,7 +28,7 @@ from dsms.plan.segment import Segment
 RunnerFactory = Callable[[Plan, Ledger, Clock], Runner]
 
 
-class Engine(EngineControl):
+class Engine:
     """Runs a plan under a policy, on any clock and any runner."""
 
     def __init__(
@@ -43,7 +44,7 @@ class Engine(EngineControl):
         sink: Sink | None = None,
         aside: DeadLetterSink | None = None,
     ) -> None:
-        self.clock = clock or VirtualClock()
+        self.plan, self.clock = plan, clock or VirtualClock()
         try:
             self._schedule = ArrivalSchedule(
                 plan.streams, plan.settings.seed, plan.settings.until if until is None else until
@@ -55,14 +56,14 @@ class Engine(EngineControl):
         self.runner.sink, self.runner.on_dead_letter = sink, aside
         self._progress = Watermarks(plan)
         self.runner.clock_driven = self._progress.clock_driven
-        self._deadlines = (
-            self.runner.deadlines
-        )  # empty unless an operator waits for time and the clock drives its streams
+        # Empty unless an operator waits for time and the clock drives its streams.
+        self._deadlines = self.runner.deadlines
         self._work = self.runner.work
         self.row_runner = as_row_runner(self.runner)
-        super().__init__(
-            plan, STATISTICS_KINDS[plan.settings.statistics](plan, self._schedule.rates), self.ledger, self.clock
-        )
+        self.statistics = STATISTICS_KINDS[plan.settings.statistics](plan, self._schedule.rates)
+        self.shedder = Shedder(plan, self.ledger)
+        self.control = EngineControl(self)
+        self.granted = ONE_TUPLE  # the share of the last turn
         self.starvations = 0  # decisions where the highest-ranked segment, ready or not, had no work (Raindrop)
         self.overdue = 0  # turns given to segments that had waited longer than `max_wait`
         self.scheduling = 0.0  # time spent on entering priorities into the ready order
@@ -75,7 +76,7 @@ class Engine(EngineControl):
         self._ended = False  # whether ordered merges know that no more tuples arrive
         self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
         self._next_arrival = self._next_event = -math.inf  # the next event is the arrival or the cut
-        self._observers: list[Observer] = []
+        self.observers = ObserverList()
         self.watch(*observers, self.statistics)
         self.start(policy)
         self._load_next_chunk()
@@ -96,32 +97,42 @@ class Engine(EngineControl):
             self._fire_deadlines(now)
         if self.shedder.active:
             self.shedder.look(self)
-        segment = self._ready.first() if not self._watched else self._ready.look(now)
+        control = self.control
+        order = control.ready
+        segment = order.first() if not control.is_guarded else order.look(now)
         if segment is None:
             return self._wait_for_arrival()
-        if segment.key > self._ready.best:
+        if segment.key > order.best:
             self.starvations += 1
-        if self._watched:
+        if control.is_guarded:
             segment = self._guard_starvation(now, segment)
             now = self.clock.now()
             if now > self._cut:
                 return False  # the decision itself took until the cut
-        for tell in self._on_begin:
+        for tell in self.observers.on_begin:
             tell(now)
-        if self._on_served is not None:
-            self._on_served(segment)
+        if control.on_served is not None:
+            control.on_served(segment)
         share = self.granted = (
-            segment.limit if self._share is None else self._limit_share(self._share(segment), segment)
+            segment.limit if control.share is None else control.limit_share(control.share(segment), segment)
         )
         if share is ONE_TUPLE and segment.only is not None:  # most turns of a simulation
             steps: Sequence[StepFields] = [self._work(segment.only, now, segment.startup, 1)]
-        elif share is ONE_TUPLE and self.policy.traits.stepwise:
+        elif share is ONE_TUPLE and control.policy.traits.stepwise:
             queue = segment.start()
             steps = [self._work(queue, now, queue.station.operator.startup, 1)]
         else:
             steps = self.runner.run(segment, share, now)
         self._account(now, segment, steps)
         return True
+
+    def start(self, policy: Policy) -> None:
+        """Put the first policy in charge."""
+        self.control.start(policy)
+
+    def swap(self, policy: Policy) -> None:
+        """Put another policy in charge from the next turn on; queues, operator state and results are untouched."""
+        self.control.swap(policy)
 
     def push(self, stream: str, rows: int | Batch | BatchRef) -> None:
         """Admit rows (a Batch, or a BatchRef to rows elsewhere) or a number of abstract tuples, at this instant."""
@@ -148,7 +159,7 @@ class Engine(EngineControl):
             for number in range(chunk.first, chunk.first + count):
                 self._hold(place, 1, self.runner.admit(place, number, self.admitted, now))
                 self.admitted += 1
-        for tell in self._on_arrive:
+        for tell in self.observers.on_arrive:
             tell(now, place, count)
         self.lag = 0.0
 
@@ -166,31 +177,29 @@ class Engine(EngineControl):
     def finish(self, now: float) -> None:
         """End the run at this instant: flush the journal to the observers and close the runner."""
         self.elapse(now)
-        for tell in self._on_taking:
+        for tell in self.observers.on_taking:
             tell(now)
         self.fold()
         self.row_runner.close()
 
     def fold(self) -> None:
         """Flush the journal to the observers now, so that their figures are up to date."""
-        self.journal.fold(self._on_read)
-        self._ready.compact()
+        self.journal.fold(self.observers.on_read)
+        self.control.ready.compact()
 
     def watch(self, *observers: Observer) -> None:
         """Notify these observers from now on."""
-        self._observers += observers
-        self._listen()
+        self.observers.add(*observers)
         for observer in observers:
             observer.attach(self)
 
     def unwatch(self, observer: Observer) -> None:
         """Stop notifying this observer."""
-        self._observers.remove(observer)
-        self._listen()
+        self.observers.remove(observer)
 
     def _guard_starvation(self, now: float, segment: Segment) -> Segment:
         """Return the segment to run where the plan limits waiting, and charge the cost of the decision."""
-        order, settings = self._ready, self.plan.settings
+        order, settings = self.control.ready, self.plan.settings
         assert isinstance(order, StarvationGuard)
         if settings.max_wait is not None and (late := order.overdue(now, settings.max_wait)) is not None:
             self.overdue += late is not segment
@@ -223,7 +232,7 @@ class Engine(EngineControl):
                     break
             journal.instants.append(now)  # `elapse` inlined: this runs for every tuple
             journal.held.append(ledger.held)
-            for tell in self._on_elapse:
+            for tell in self.observers.on_elapse:
                 tell(now)
             ledger.held += made * queue.copies - taken
             if self._sized:
@@ -234,9 +243,9 @@ class Engine(EngineControl):
         if not steps:
             return
         journal.segments.append(segment.serial)
-        if self._on_turn:
+        if self.observers.on_turn:
             named = [Step._make(step) for step in steps]
-            for tell in self._on_turn:
+            for tell in self.observers.on_turn:
                 tell(start, segment, named)
         if len(journal.segments) == FLUSH_TURNS or journal.rows > FLUSH_RESULTS:
             self.fold()
@@ -244,12 +253,12 @@ class Engine(EngineControl):
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Return the tuples that the step frees when done; free here what leaves memory when the step starts."""
         ledger = self.ledger
-        if self._on_taking and self._next_event <= now:
+        if self.observers.on_taking and self._next_event <= now:
             self._admit(now, inclusive=True)  # observers that look at memory now must see the latest arrivals
         taken_bytes, made_bytes = sizes or (taken * queue.buffer.size, made * queue.outlet.size)
         freed, freed_bytes = queue.buffer.release(queue, taken, taken_bytes)
         if not self._in_service:
-            for tell in self._on_taking:
+            for tell in self.observers.on_taking:
                 tell(now)
             ledger.held -= freed
             ledger.held_bytes -= freed_bytes
@@ -268,7 +277,7 @@ class Engine(EngineControl):
             size = self.runner.admit(place, self._arrivals.first + self._position, self.admitted, instant)
             self._hold(place, 1, size)
             self.admitted += 1
-            for tell in self._on_arrive:
+            for tell in self.observers.on_arrive:
                 tell(instant, place, 1)
             self._position += 1
             if self._position < len(self._arrivals.instants):
@@ -283,7 +292,7 @@ class Engine(EngineControl):
         self.journal.held.append(self.ledger.held)
         if self._sized:
             self.journal.held_bytes.append(self.ledger.held_bytes)
-        for tell in self._on_elapse:
+        for tell in self.observers.on_elapse:
             tell(now)
 
     def _hold(self, place: int, count: int, size: float) -> None:
@@ -339,8 +348,3 @@ class Engine(EngineControl):
             return False
         self.clock.wait_until(min(self._next_arrival, earliest_deadline_s(self._deadlines)))
         return True
-
-    def _listen(self) -> None:
-        heard = (collect_handlers(self._observers, event) for event in EVENTS)
-        self._on_read, self._on_elapse, self._on_arrive, self._on_begin, *others = heard
-        self._on_taking, self._on_turn, self._on_swap, self._on_shed = others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -50,13 +50,35 @@ class Observer:
         """Another policy decides from the next turn on."""
 
 
-EVENTS = ("read", "elapse", "arrive", "begin", "taking", "turn", "swap", "shed")
+class ObserverList:
+    """The observers of an engine; for each event, the methods of the observers that override it."""
 
+    def __init__(self) -> None:
+        self._observers: list[Observer] = []
+        self._collect()
 
-def collect_handlers(observers: Sequence[Observer], event: str) -> list[Callable[..., None]]:
-    """Return the methods for an event of the observers that override it."""
-    receivers = [o for o in observers if getattr(type(o), event) is not getattr(Observer, event)]
-    return [getattr(o, event) if o.trusted else _guard(getattr(o, event)) for o in receivers]
+    def __iter__(self) -> Iterator[Observer]:
+        return iter(self._observers)
+
+    def add(self, *observers: Observer) -> None:
+        """Notify these observers from now on."""
+        self._observers += observers
+        self._collect()
+
+    def remove(self, observer: Observer) -> None:
+        """Stop notifying this observer."""
+        self._observers.remove(observer)
+        self._collect()
+
+    def _collect(self) -> None:
+        self.on_read, self.on_elapse = self._handlers("read"), self._handlers("elapse")
+        self.on_arrive, self.on_begin = self._handlers("arrive"), self._handlers("begin")
+        self.on_taking, self.on_turn = self._handlers("taking"), self._handlers("turn")
+        self.on_swap, self.on_shed = self._handlers("swap"), self._handlers("shed")
+
+    def _handlers(self, event: str) -> list[Callable[..., None]]:
+        receivers = [o for o in self._observers if getattr(type(o), event) is not getattr(Observer, event)]
+        return [getattr(o, event) if o.trusted else _guard(getattr(o, event)) for o in receivers]
 
 
 def _guard(method: Callable[..., None]) -> Callable[..., None]:

@@ -44,10 +44,22 @@ class Shedder:
         """Drop the rows above each limit."""
         for queue, way, ceiling in self._limited:
             if queue.count > ceiling:
-                engine.shed_rows(queue, self._places(way, int(queue.count), ceiling))
+                self._shed(engine, queue, self._places(way, int(queue.count), ceiling))
         for queue in self._barred:
             if queue.count:
-                engine.shed_rows(queue, None)
+                self._shed(engine, queue, None)
+
+    def _shed(self, engine: Engine, queue: Queue, places: Column | None) -> None:
+        """Drop the tuples at these places of a queue, or all of them, and account for the freed memory."""
+        ledger, now = self._ledger, engine.clock.now()
+        engine.elapse(now)
+        count, size = engine.runner.shed(queue, places)
+        freed, freed_bytes = queue.buffer.release(queue, count, size)
+        ledger.held -= freed
+        ledger.held_bytes -= freed_bytes if ledger.size is None else 0.0
+        engine.runner.rejected_rows[queue.station.name, SHED] += int(count)
+        for tell in engine.observers.on_shed:
+            tell(now, queue, count, size)
 
     def _places(self, way: str, count: int, ceiling: int) -> Column:
         """Return the places of the rows to drop: as few as bring the queue down to the ceiling."""

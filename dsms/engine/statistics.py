@@ -186,8 +186,8 @@ class MeasuredStatistics(Statistics):
             self.flow([count / self._length for count in self._arrived])
         self._arrived = [0] * len(self._arrived)
         self._ends = (now // self._length + 1) * self._length
-        self._engine.remeasure(self._plan.stations)
-        self._engine.recut()
+        self._engine.control.remeasure(self._plan.stations)
+        self._engine.control.recut()
 
 
 class AverageStatistics(MeasuredStatistics):
@@ -207,7 +207,7 @@ class AverageStatistics(MeasuredStatistics):
             w = 0.0 if known.is_assumed else self._weight  # the first measurement replaces an assumption
             cost = w * known.cost + (1 - w) * run.busy / run.consumed
             self.set_estimate(index, cost, w * known.selectivity + (1 - w) * run.produced / run.consumed)
-        self._engine.remeasure([self._engine.plan.stations[index] for index in runs])
+        self._engine.control.remeasure([self._engine.plan.stations[index] for index in runs])
         if start >= self._ends:
             self.close(start)
 

@@ -118,7 +118,7 @@ class Domain:
         begun, following = monotonic_s(), policy_named(policy)
 
         def change() -> dict[str, Any]:
-            before = format_policy(self.engine.chosen)
+            before = format_policy(self.engine.control.chosen)
             if self._recorder is not None:
                 self._recorder.reason = reason
             self.engine.swap(following)
@@ -131,11 +131,11 @@ class Domain:
     def require(self, qos: str) -> None:
         """Set the quality-of-service goal."""
         goal = Qos.of(qos)
-        self.ask(lambda: self.engine.require(goal)).result()
+        self.ask(lambda: self.engine.control.require(goal)).result()
 
     def weigh(self, query: str, weight: float) -> None:
         """Set the weight of a query."""
-        self.ask(lambda: self.engine.weigh(query, weight)).result()
+        self.ask(lambda: self.engine.control.weigh(query, weight)).result()
 
     def pause(self) -> None:
         """Stop giving turns; rows are still admitted."""

@@ -89,11 +89,11 @@ class DurableDomain(Domain):
             taken = DomainState(
                 self.query_set,
                 snapshot_state(engine),
-                format_policy(engine.chosen),
-                engine.qos,
+                format_policy(engine.control.chosen),
+                engine.control.qos,
                 dict(self._positions),
                 self.state == "paused",
-                as_stateful(engine.chosen).snapshot(),
+                as_stateful(engine.control.chosen).snapshot(),
                 engine.statistics.snapshot(),
                 self.monitor.snapshot(engine),
                 self._quarantine.snapshot(engine),
@@ -115,10 +115,10 @@ class DurableDomain(Domain):
             self._migrate(query_set, transfer)
             engine = self.engine
             engine.statistics.restore(snapshot.statistics)
-            engine.require(snapshot.qos)
+            engine.control.require(snapshot.qos)
             engine.swap(policy)
             as_stateful(policy).restore(snapshot.policy_state)
-            engine.rerank()
+            engine.control.rerank()
             self.monitor.restore(snapshot.counters, engine)
             self._quarantine.restore(engine, snapshot.quarantine)
             if stalled_station is not None:

@@ -49,7 +49,7 @@ def migrate(
     _check_migration(engine, plan, moved)
     engine.fold()
     successor = _MigratedEngine(engine, plan, observers, moved)
-    for leaving in {id(policy): policy for policy in (engine.chosen, engine.policy)}.values():
+    for leaving in {id(policy): policy for policy in (engine.control.chosen, engine.control.policy)}.values():
         as_stateful(leaving).end(engine)
     return successor
 
@@ -66,7 +66,7 @@ def extract_state(engine: Engine, queries: Collection[str]) -> StateTransfer:
 def snapshot_state(engine: Engine) -> StateTransfer:
     """Copy the state of all queries without their operators' state; the engine continues."""
     engine.fold()
-    found = _collect_state(engine, list(engine.weights), {})
+    found = _collect_state(engine, list(engine.control.weights), {})
     estimates = {name: copy.copy(one) for name, one in found.estimates.items()}
     return replace(found, estimates=estimates, ended=engine._progress.ended)
 
@@ -80,7 +80,7 @@ def _collect_state(engine: Engine, queries: Collection[str], states: Mapping[str
         _read_backlogs(engine, names),
         engine.statistics.known(names),
         {s.name: engine.runner.deadlines[s.index] for s in stations if s.index in engine.runner.deadlines},
-        {name: engine.weights[name] for name in queries},
+        {name: engine.control.weights[name] for name in queries},
         {name: engine.runner.results[name] for name in queries},
         engine._progress.snapshot(streams),
         engine.admitted,
@@ -94,7 +94,7 @@ class _MigratedEngine(Engine):
         self._before, self._moved, self._watching = before, moved, observers
         self._staying = find_surviving_stations(before.plan, plan)
         # A copy of the policy: the old engine may have to continue with the original.
-        policy, sink, aside = copy.copy(before.chosen), before.runner.sink, before.runner.on_dead_letter
+        policy, sink, aside = copy.copy(before.control.chosen), before.runner.sink, before.runner.on_dead_letter
         super().__init__(plan, policy, clock=before.clock, runner=self._runner, sink=sink, aside=aside)
         self.row_runner.finish_migration(before.row_runner)
         del self._before, self._moved, self._staying, self._watching  # do not keep all earlier engines alive
@@ -104,8 +104,7 @@ class _MigratedEngine(Engine):
         self.admitted = max(before.admitted, moved.admitted)  # new rows get later numbers than all present ones
         self.starvations, self.overdue, self.scheduling = before.starvations, before.overdue, before.scheduling
         self.journal.longest_wait = before.journal.longest_wait
-        self.qos = before.qos
-        self.weights.update({**moved.weights, **{q: w for q, w in before.weights.items() if q in self.weights}})
+        self.control.migrate_from(before.control, moved.weights)
         self._progress.restore(before._progress.snapshot([s.name for s in before.plan.streams]))
         self._progress.restore(moved.reached)
         self._progress.ended = before._progress.ended or moved.ended

@@ -46,7 +46,7 @@ class RateTracker(RecentArrivals):
         if held > 0 and waited > 0:
             before, self.rate = self.rate, held / waited
             if before is None or not before / RATE_CHANGE_RATIO <= self.rate <= before * RATE_CHANGE_RATIO:
-                self._engine.recut()
+                self._engine.control.recut()
 
 
 def initial_rate(plan: Plan, statistics: Statistics) -> float:

@@ -126,7 +126,7 @@ class QosChain(ChartPolicy, OperatorPolicy):
     def _weights(self, plan: Plan) -> tuple[float, float]:
         """Return the weights of memory and of delay."""
         if self.memory is None and self.delay is None and self.rate is None:
-            qos = self._engine.qos if self._engine else plan.qos or DEFAULT
+            qos = self._engine.control.qos if self._engine else plan.qos or DEFAULT
             # A tuple's age is the time it is held, which by Little's law is memory.
             return qos.weight_of("memory") + qos.weight_of("age"), qos.weight_of("delay")
         return self.memory or 0.0, self.delay or 0.0

@@ -41,7 +41,7 @@ def describe_run(engine: Engine, before: Mapping[str, Any]) -> dict[str, Any]:
         "qos": None if plan.qos is None else str(plan.qos),
         "adaptive": dict(plan.adaptive),
         "streams": _merge_entries(before, "streams", [_describe_stream(engine, stream) for stream in plan.streams]),
-        "queries": _merge_entries(before, "queries", _describe_queries(plan, engine.weights)),
+        "queries": _merge_entries(before, "queries", _describe_queries(plan, engine.control.weights)),
         "stations": _merge_entries(before, "stations", [_describe_station(station) for station in plan.stations]),
     }
 

@@ -83,8 +83,8 @@ class RunRecorder(Observer):
             self._look(now, self._engine.ledger.held)
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
-        if self._policy is not self._engine.policy:
-            self._policy = self._engine.policy
+        if self._policy is not self._engine.control.policy:
+            self._policy = self._engine.control.policy
             self._decider = self._rows.names["policy"].code(format_policy(self._policy))
         number, decider, at, rows = self._turn, self._decider, start, self._rows.steps
         for step in steps:
@@ -96,7 +96,9 @@ class RunRecorder(Observer):
             self._engine.fold()  # a journal fills slowly when little happens
 
     def swap(self, now: float, before: Policy, after: Policy) -> None:
-        if after is self._engine.chosen and after is not before:  # else the adaptive policy has changed its candidate
+        if (
+            after is self._engine.control.chosen and after is not before
+        ):  # else the adaptive policy has changed its candidate
             self._begin(before)
             self._phase(now, after, self.reason)
 
@@ -164,8 +166,8 @@ class RunRecorder(Observer):
     def _write(self) -> None:
         """Write all rows since the last part."""
         self._written = monotonic_s()
-        if self._engine.is_started:
-            self._begin(self._engine.chosen)
+        if self._engine.control.is_started:
+            self._begin(self._engine.control.chosen)
         if self._described is not self._engine:
             self._describe()
         for table, columns in self._rows.tables():

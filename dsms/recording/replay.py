@@ -100,7 +100,7 @@ class GroupReplayEngine(ReplayEngine):
             self.elapse(instant)
             self._hold(place, rows, self.runner.bring(place, TupleGroup(self.admitted, instant - lag, instant, rows)))
             self.admitted += rows
-            for tell in self._on_arrive:
+            for tell in self.observers.on_arrive:
                 tell(instant, place, rows)
             self._load_next_chunk()
 

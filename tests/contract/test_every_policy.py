@@ -200,7 +200,7 @@ class Shares(Observer):
         self.engine = engine
 
     def begin(self, now: float) -> None:
-        policy = self.engine.policy
+        policy = self.engine.control.policy
         self.asked = {
             segment.serial: policy.share(segment) if limits_turns(policy) else None
             for queue in self.engine.ledger.queues

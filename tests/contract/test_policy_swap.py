@@ -62,10 +62,10 @@ def test_a_swap_at_any_moment_changes_no_result(
         if is_suitable(text, plan, RUNNERS[runner]):
             engine.swap(policy(text))
         else:
-            before = engine.policy
+            before = engine.control.policy
             with pytest.raises(dsms.PolicyError, match="is an oracle that reads the costs and outcomes"):
                 engine.swap(policy(text))
-            assert engine.policy is before
+            assert engine.control.policy is before
         conserved(engine, history)
     engine.run()
     conserved(engine, history)

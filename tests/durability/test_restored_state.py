@@ -81,7 +81,7 @@ def test_an_adaptive_policy_with_its_own_requirements_is_restored():
 def test_scores_of_other_candidates_are_not_restored():
     data, _ = worked(SCORED)
     with domain_on([Host()], NumberedResults(), QuerySet(LIVE), "adaptive:candidates=fifo+mtiq") as domain:
-        policy = domain.engine.chosen
+        policy = domain.engine.control.chosen
         domain.ask(lambda: policy.restore(deserialize(data[0]).policy_state)).result()
         assert policy.selector.scores == {"fifo": 0.5, "mtiq": 0.5}
 

@@ -56,9 +56,9 @@ class DemoProcess:
                 continue
         return found
 
-    def interrupt(self) -> None:
-        """Send Ctrl-C to the process group."""
-        os.killpg(self.process.pid, signal.SIGINT)
+    def interrupt(self, number: signal.Signals = signal.SIGINT) -> None:
+        """Send Ctrl-C, or another signal, to the process group."""
+        os.killpg(self.process.pid, number)
 
     def until(self, said: str) -> None:
         """Wait for a line on standard error."""
@@ -102,12 +102,12 @@ def test_the_demo_shows_a_phase_for_each_policy_and_leaves_its_report_and_nothin
     assert wait_until(lambda: not run.left(), GONE), run.left()
 
 
-@pytest.mark.parametrize("moment", ["starting Ray", "6 of 6"])
-def test_ctrl_c_ends_the_demo_soon_and_leaves_nothing_behind(start, moment, tmp_path):
+@pytest.mark.parametrize(("moment", "number"), [("starting Ray", signal.SIGTERM), ("6 of 6", signal.SIGINT)])
+def test_ctrl_c_or_term_ends_the_demo_soon_and_leaves_nothing_behind(start, moment, number, tmp_path):
     run = start("--seconds", "5", "--out", str(tmp_path))
     run.until(moment)
     time.sleep(1.0)  # somewhere inside that step
-    run.interrupt()
+    run.interrupt(number)
     _, err = run.process.communicate(timeout=60)
     assert run.process.returncode == 130, err
     assert "Traceback" not in err

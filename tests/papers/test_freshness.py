@@ -58,7 +58,7 @@ def priorities(plan, text):
         def begin(self, now):
             for queue in engine.ledger.queues:
                 (segment,) = queue.segments
-                seen[queue.station.query.name] = engine.policy.priority(segment)
+                seen[queue.station.query.name] = engine.control.policy.priority(segment)
 
     engine.watch(PriorityObserver())
     assert engine.step()
@@ -114,7 +114,7 @@ def test_d15_the_parameters_of_a_path():
     engine = Engine(plan, policy("fas-mcq"))
     (segment,) = engine.ledger.queues[0].segments
     segment.pending = 2
-    assert engine.policy.priority(segment) == pytest.approx((1 - (15 / 16) ** 2) / (2 * 4))
+    assert engine.control.policy.priority(segment) == pytest.approx((1 - (15 / 16) ** 2) / (2 * 4))
     assert policy("rb-mcq").priority(segment) == pytest.approx(1 / 16 / 4)
 
 
@@ -196,27 +196,27 @@ def test_d11_a_weight_changed_while_it_runs_counts_from_the_next_decision():
     engine = Engine(plan, policy("fas-mcq"), observers=[ran])
     engine.step()
     assert ran.names == ["a1"]
-    engine.weigh("b", 4.0)
+    engine.control.weigh("b", 4.0)
     engine.step()
     assert ran.names == ["a1", "b1"]  # b: 1/3; a: 1/4 of 1/2
-    engine.weigh("a", 400.0)
+    engine.control.weigh("a", 400.0)
     engine.run()
     assert ran.names == ["a1", "b1", "a1", "a1", "b1", "b1"]
-    assert engine.weights == {"a": 400, "b": 4}
+    assert engine.control.weights == {"a": 400, "b": 4}
 
 
 def test_d11_a_weight_that_changes_moves_those_whose_backlog_does_not():
     """c counts as 1 from now on, so b, which is older and was as urgent, as a quarter."""
     engine = Engine(queries((3, 1.0), (3, 1.0), (3, 1.0)), policy("fas-mcq"), observers=[ran := TurnStartObserver()])
     engine.step()
-    engine.weigh("c", 4.0)
+    engine.control.weigh("c", 4.0)
     engine.run()
     assert "".join(name[0] for name in ran.names) == "acccaabbb"
 
 
 def test_d11_a_weight_that_is_changed_outlives_a_swap():
     engine = Engine(queries((3, 1.0), (3, 1.0)), policy("fifo"), observers=[ran := TurnStartObserver()])
-    engine.weigh("b", 4.0)
+    engine.control.weigh("b", 4.0)
     engine.swap(policy("fas-mcq"))
     engine.step()
     assert ran.names == ["b1"]
@@ -353,13 +353,13 @@ def test_a_parameter_out_of_its_range_is_refused_with_its_value(text, message):
 def test_a_weight_that_is_not_positive_is_refused_and_the_old_one_kept(weight):
     engine = Engine(queries((1, 1.0)), policy("fas-mcq"))
     with pytest.raises(DsmsError, match=f"weight of 'a' is {weight!r}: expected a positive number"):
-        engine.weigh("a", weight)
-    assert engine.weights == {"a": 1}
+        engine.control.weigh("a", weight)
+    assert engine.control.weights == {"a": 1}
 
 
 def test_a_weight_for_a_query_that_there_is_not_lists_those_there_are():
     with pytest.raises(PlanError, match=r"no query 'z'; there are \['a', 'b'\]"):
-        Engine(queries((1, 1.0), (1, 1.0)), policy("fas-mcq")).weigh("z", 1.0)
+        Engine(queries((1, 1.0), (1, 1.0)), policy("fas-mcq")).control.weigh("z", 1.0)
 
 
 @pytest.mark.parametrize("weight", [0.0, -2.0])

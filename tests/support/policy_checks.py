@@ -81,9 +81,9 @@ class Choices(Observer):
                     continue  # a join or union that waits for an older tuple
                 start = min(takes, key=lambda q: (q.oldest, -q.station.index))
                 first = segment.stations[0]
-                by_age = self.engine.policy.traits.by_age
+                by_age = self.engine.control.policy.traits.by_age
                 place = (start.oldest, -first.depth, first.index, segment.index) if by_age else (segment.index,)
-                ready.append((-self.engine.policy.priority(segment), place, segment, start))
+                ready.append((-self.engine.control.policy.priority(segment), place, segment, start))
         _, _, chosen, start = min(ready, key=lambda entry: entry[:2])
         self.wanted = (chosen, start)
         self.waited = Counter({s.serial: self.waited[s.serial] + 1 for _, _, s, _ in ready if s is not chosen})

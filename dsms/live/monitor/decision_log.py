@@ -54,7 +54,7 @@ class DecisionLog(Observer):
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         if self._look is not None:
             self._look.close(start, segment, steps)
-            policy = format_policy(self._engine.chosen)
+            policy = format_policy(self._engine.control.chosen)
             self._kept.append(self._look.decision(policy, self._at, self._at, self.count))
             self._look = None
 

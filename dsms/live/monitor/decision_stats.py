@@ -35,4 +35,4 @@ class DecisionStats(Observer):
             self.seconds.add(max(0.0, self._engine.clock.now() - now))
 
     def swap(self, now: float, before: Policy, after: Policy) -> None:
-        self.choices += after is not self._engine.chosen
+        self.choices += after is not self._engine.control.chosen

@@ -80,7 +80,7 @@ class Metrics:
             self._add(samples, "dsms_policy_active", float(policy == status.policy), policy)
         self._add(samples, "dsms_policy_switches_total", status.swaps)
         self._add(samples, "dsms_selector_choices_total", decision_stats.choices)
-        chosen = engine.chosen
+        chosen = engine.control.chosen
         if isinstance(chosen, Adaptive) and chosen.selector is not None:
             for name, score in chosen.selector.scores.items():
                 self._add(samples, "dsms_selector_score", score, name)

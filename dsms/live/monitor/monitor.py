@@ -114,9 +114,9 @@ class Monitor:
         queries = self._queries(engine, now)
         known = [query.staleness for query in queries if query.staleness is not None]
         return EngineStatus(
-            policy=format_policy(engine.chosen),
-            decides=engine.policy.name,
-            qos=str(engine.qos),
+            policy=format_policy(engine.control.chosen),
+            decides=engine.control.policy.name,
+            qos=str(engine.control.qos),
             now=now,
             held=ledger.held,
             bound=self._memory_bound(ledger.held),
@@ -138,7 +138,7 @@ class Monitor:
         shed, quarantined = count_shed_by_query(engine), engine.shedder.quarantined
         return [
             replace(query, shed=shed[query.name], quarantined=query.name in quarantined)
-            for query in self._results.queries(now, engine.weights)
+            for query in self._results.queries(now, engine.control.weights)
         ]
 
     def _settle(self, engine: Engine) -> float:

@@ -57,7 +57,7 @@ class QueryMonitor(Observer):
         completions = Completions.of(journal)
         pieces = self._known.pieces(completions.stale_intervals())
         self.turns += len(journal.segments)
-        self.phases.present.policy = format_policy(self.engine.chosen)
+        self.phases.present.policy = format_policy(self.engine.control.chosen)
         self.phases.read(journal, completions, pieces, self._known_queries)
         if len(completions.query_index):
             latencies = completions.left - completions.arrived
@@ -72,7 +72,7 @@ class QueryMonitor(Observer):
             self._known.forget()
 
     def swap(self, now: float, before: Policy, after: Policy) -> None:
-        if after is not self.engine.chosen:  # a selector has chosen another policy
+        if after is not self.engine.control.chosen:  # a selector has chosen another policy
             self.phases.present.choices += 1
         elif after is not before:
             self.engine.fold()

@@ -114,4 +114,4 @@ class QosChange(Observer):
     def begin(self, now: float) -> None:
         if now >= self._at:
             self._at = float("inf")
-            self._engine.require(self._qos)
+            self._engine.control.require(self._qos)

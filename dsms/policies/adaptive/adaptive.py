@@ -60,7 +60,7 @@ class Adaptive(StatefulPolicy):
             value = Qos.of(value)
             self.check_qos(value)
             if self.selector is not None and self.selector.running:
-                self.selector.engine.require(value)
+                self.selector.engine.control.require(value)
         super().__setattr__(name, value)
 
     @property
@@ -86,10 +86,10 @@ class Adaptive(StatefulPolicy):
     def begin(self, engine: Engine) -> Policy:
         tuning = self._tuning(engine.plan)
         gatherer = Gatherer(engine.plan, tuning.period, self._statistics)
-        qos = engine.qos if self.qos is None else Qos.of(self.qos)
+        qos = engine.control.qos if self.qos is None else Qos.of(self.qos)
         qos.check(gatherer.statistics())
         among = self._candidates(tuning)
-        engine.qos = qos
+        engine.control.qos = qos
         selector = Selector(engine, tuning, among, gatherer, self._tell)
         self.end(engine)  # it may be in charge already
         self._selector = selector

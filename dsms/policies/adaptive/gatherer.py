@@ -161,7 +161,7 @@ class Gatherer(Observer):
         if not self.flush():  # too short a period: discard it
             self._engine.fold()
             self._begin_period()
-        self.algorithm = format_policy(self._engine.policy)
+        self.algorithm = format_policy(self._engine.control.policy)
 
     def read(self, journal: Journal) -> None:
         if journal.instants:
@@ -275,16 +275,16 @@ class Gatherer(Observer):
         asked: dict[int, float] = {}
         for queue in engine.ledger.queues:
             for segment in queue.segments:
-                if segment.pending > 0 or not as_stateful(engine.policy).is_dynamic(engine.plan):
+                if segment.pending > 0 or not as_stateful(engine.control.policy).is_dynamic(engine.plan):
                     if segment.serial not in asked:
-                        asked[segment.serial] = engine.policy.priority(segment)
+                        asked[segment.serial] = engine.control.policy.priority(segment)
                     place = queue.station.index
                     found[place] = np.fmax(found[place], asked[segment.serial])
         return found
 
     def _view(self) -> StatisticsView:
         if self.algorithm is None:
-            self.algorithm = format_policy(self._engine.policy)
+            self.algorithm = format_policy(self._engine.control.policy)
         if self.algorithm not in self.views:
             self.views[self.algorithm] = self._fresh()
         return self.views[self.algorithm]

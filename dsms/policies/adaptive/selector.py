@@ -127,7 +127,7 @@ class Selector(Observer):
     @property
     def qos(self) -> Qos:
         """The current QoS requirements; the next evaluation uses them."""
-        return self.engine.qos
+        return self.engine.control.qos
 
     @property
     def scores(self) -> dict[str, float]:
@@ -171,7 +171,7 @@ class Selector(Observer):
         changes = answer.chosen != self.active
         self._note(answer, length)
         if changes:
-            self.engine.activate(self.candidates[self.active])
+            self.engine.control.activate(self.candidates[self.active])
             self.gatherer.algorithm = self.active
 
     def _next(self, qos: Qos, starving: bool) -> tuple[Selection, float]:

@@ -38,7 +38,7 @@ def build_shadow_plan(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
     """
     plan, clock = engine.plan, engine.clock
     twins: dict[int, Stream | Station] = {}
-    queries = [replace(query, stations=[], weight=engine.weights[query.name]) for query in plan.queries]
+    queries = [replace(query, stations=[], weight=engine.control.weights[query.name]) for query in plan.queries]
     for stream, at in zip(plan.streams, arrivals, strict=True):
         twins[id(stream)] = replace(stream, consumers=[], arrivals=_listed(at, engine.statistics.rate(stream)))
     stations = []
@@ -61,7 +61,7 @@ def build_shadow_plan(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
         until=None,
     )
     streams = [twin for twin in twins.values() if isinstance(twin, Stream)]
-    return replace(plan, streams=streams, stations=stations, queries=queries, settings=settings, qos=engine.qos)
+    return replace(plan, streams=streams, stations=stations, queries=queries, settings=settings, qos=engine.control.qos)
 
 
 def _listed(at: Floats, rate: float) -> Callable[[int], Arrivals]:

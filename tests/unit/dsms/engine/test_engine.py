@@ -55,7 +55,7 @@ def test_a_policy_that_leaves_an_operator_out_is_refused():
     engine.step()
     with pytest.raises(PolicyError, match="leaves out operators"):
         engine.swap(Partial())
-    assert engine.policy.name == "fifo"
+    assert engine.control.policy.name == "fifo"
     engine.run()  # as if nothing had been asked
     assert len(engine.journal.result_left) == 2
 

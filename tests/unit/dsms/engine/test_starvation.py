@@ -217,5 +217,5 @@ def test_who_waits_is_not_written_down_where_nobody_asks() -> None:
     plan = make_path_plan({"cost": 0.5}, {"cost": 0.5}, at=[float(i) for i in range(500)], scheduling_cost=0.001)
     engine = Engine(plan, policy("fas-mcq"))
     engine.run()
-    assert isinstance(engine._ready, StarvationGuard)
-    assert len(engine._ready._wait_queue) == 0
+    assert isinstance(engine.control.ready, StarvationGuard)
+    assert len(engine.control.ready._wait_queue) == 0

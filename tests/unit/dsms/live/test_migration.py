@@ -290,13 +290,13 @@ def test_what_was_set_and_measured_goes_on():
     for _ in range(3):
         running.engine.push("a", rows(k=[0, 1, 2, 3]))
         running.engine.run()
-    running.engine.weigh("p", 3.0)
-    running.engine.require("delay")
+    running.engine.control.weigh("p", 3.0)
+    running.engine.control.require("delay")
     before = running.engine
     running.become(running.query_set.add(came(r="SELECT k + 1 AS k FROM a WHERE k > 1")).remove("q"))
     after = running.engine
-    assert after.weights == {"p": 3.0, "r": 1.0}
-    assert (after.qos, after.admitted, after.clock) == (before.qos, 12, before.clock)
+    assert after.control.weights == {"p": 3.0, "r": 1.0}
+    assert (after.control.qos, after.admitted, after.clock) == (before.control.qos, 12, before.clock)
     mine, theirs = (e.statistics.of(e.plan.station("p.where")) for e in (after, before))
     assert (mine.cost, mine.selectivity, mine.marginal_cost) == (theirs.cost, theirs.selectivity, theirs.marginal_cost)
     assert mine.selectivity != 1.0
@@ -384,7 +384,7 @@ def test_who_decides_goes_on_deciding_and_who_watches_is_told(text):
     before.push("b", rows(k=[1]))
     before.push("a", rows(k=[2]))
     running.engine = migrate(before, running.query_set.add(came(q="SELECT k + 1 AS k FROM a")).plan, [heard])
-    assert type(running.engine.chosen) is type(before.chosen)
+    assert type(running.engine.control.chosen) is type(before.control.chosen)
     assert heard.before == (2, 1)
     running.engine.push("a", rows(k=[1]))
     assert values(running, "q") == [(1, "{'k': 2}")]

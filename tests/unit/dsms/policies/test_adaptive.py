@@ -291,7 +291,7 @@ def test_one_that_starves_operators_is_changed_at_once() -> None:
     engine.step()
     assert [(choice.chosen, choice.why) for choice in policy.choices] == [("greedy", "first"), ("fifo", "starvation")]
     engine.step()
-    assert engine.policy.name == "fifo"
+    assert engine.control.policy.name == "fifo"
     engine.vain = 7  # counted from when it was chosen
     engine.step()
     assert len(policy.choices) == 2
@@ -332,7 +332,7 @@ def test_it_is_taken_out_of_charge_like_any_policy() -> None:
     engine.swap(policy_named("rr"))
     count = len(policy.choices)
     engine.run()
-    assert (engine.chosen.name, engine.policy.name) == ("rr", "rr")
+    assert (engine.control.chosen.name, engine.control.policy.name) == ("rr", "rr")
     assert len(policy.choices) == count
     assert engine.ledger.held == 0
 
@@ -349,7 +349,7 @@ def test_it_may_be_put_in_charge_again_and_of_another_run() -> None:
     assert policy.choices[0].instant >= 6
     for other in (policy_named("rr"), policy, policy_named("fifo"), policy):  # taken out, and put in once more
         engine.swap(other)
-    assert sum(isinstance(observer, Gatherer) for observer in engine._observers) == 1
+    assert sum(isinstance(observer, Gatherer) for observer in engine.observers) == 1
     assert dsms.simulate(bursts(20), policy).outputs == dsms.simulate(bursts(20), "fifo").outputs
 
 
@@ -378,7 +378,7 @@ def test_candidates_are_put_in_charge_and_taken_out_by_their_own_hooks() -> None
 
 def test_a_statistic_of_ones_own_may_be_required() -> None:
     policy = adaptive(select="best", qos="max:luck=1", candidates="greedy+fifo+mtiq")
-    policy.define(Statistic("luck", "plan", lambda engine: float(engine.policy.name == "mtiq")))
+    policy.define(Statistic("luck", "plan", lambda engine: float(engine.control.policy.name == "mtiq")))
     dsms.simulate(bursts(80), policy)
     counts = chosen(policy)
     assert counts["mtiq"] > 0.7 * counts.total()
@@ -399,10 +399,10 @@ def test_nor_while_it_is_in_charge_whoever_asks() -> None:
     """Else the run would end when candidates are scored next."""
     engine = Engine(bursts(5), adaptive(select="best", qos="memory"))
     with pytest.raises(PolicyError, match="no plan statistic 'freshness' is gathered"):
-        engine.require("freshness=1")
-    assert str(engine.qos) == "memory=1"
+        engine.control.require("freshness=1")
+    assert str(engine.control.qos) == "memory=1"
     engine.swap(policy_named("fifo"))
-    engine.require("freshness=1")
+    engine.control.require("freshness=1")
     with pytest.raises(PolicyError, match="no plan statistic 'freshness' is gathered"):
         engine.swap(adaptive())
     engine.run()

@@ -34,10 +34,10 @@ def test_a_yardstick_is_refused_and_the_run_goes_on_under_the_policy_it_had(text
     operator, run, runner, clock = CASES[case]
     plan = make_path_plan(operator, at=[0, 0, 0], **run)
     engine = Engine(plan, policy("fifo"), runner=runner, clock=clock() if clock else None)
-    before = engine.policy
+    before = engine.control.policy
     with pytest.raises(dsms.PolicyError, match=MESSAGE.format(text.partition(":")[0])):
         engine.swap(policy(text))
-    assert engine.policy is engine.chosen is before
+    assert engine.control.policy is engine.control.chosen is before
     engine.run()
     assert engine.admitted == 3
     assert engine.ledger.held == pytest.approx(0)

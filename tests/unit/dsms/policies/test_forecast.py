@@ -155,9 +155,9 @@ def test_the_shadow_has_the_weights_and_rates_that_the_engine_has_now() -> None:
     plan = make_path_plan({"cost": 0.1}, {"cost": 0.1}, at=np.arange(0, 30, 0.5), statistics="window", window=10.0)
     engine, recent = watched(plan)
     until(engine, 12.0)  # 21 arrivals in the window up to 10
-    engine.weigh("q", 3.0)
+    engine.control.weigh("q", 3.0)
     twin = stocked(build_workload(engine, recent, horizon=0.0))
-    assert twin.weights == {"q": 3.0}
+    assert twin.control.weights == {"q": 3.0}
     for station, own in zip(twin.plan.stations, engine.plan.stations, strict=True):
         assert twin.statistics.of(station).inflows == engine.statistics.of(own).inflows == (2.1,)
 

@@ -117,7 +117,7 @@ def test_the_order_of_joins_is_a_setting_and_changes_no_result_in_the_end(folder
     ({"queries": {"bids": {"cql": "SELECT who FROM bids"}}}, r"queries\.bids: 'bids' is also the name of a stream"),
     ({"relations": {"bids": {"schema": {"k": "int64"}, "source": Batch.of({"k": [1]})}}}, r"relations\.bids: 'bids'"),
     ({"functions": {"f": {"function": "nowhere:f", "returns": "int64"}}}, r"functions\.f\.function: .*'nowhere'"),
-    ({"streams": {"bids": {"schema": {"at": "int64"}, "timestamp": "at", "late": 5}}}, r"bids\.late: 5 is no length"),
+    ({"streams": {"bids": {"schema": {"at": "int64"}, "timestamp": "at", "late": 5}}}, r"late: 5 is not a duration"),
     ({"functions": {"f": {"function": "pricing:doubled"}}}, r"functions\.f\.returns: missing; .*returns = \"int64\""),
     ({"functions": {"f": {"function": "pricing:halved", "returns": "int64"}}}, r"no 'halved' in 'pricing'"),
     ({"functions": {"f": {"function": "pricing:doubled", "returns": "int"}}}, r"returns: 'int' is not a valid choice"),

@@ -274,7 +274,7 @@ def test_a_plan_that_the_policy_refuses_leaves_the_recording_with_the_engine_the
     def refuse(*_):
         raise DsmsError("not this one")
 
-    before = domain.engine.policy
+    before = domain.engine.control.policy
     type(before).segments, kept = refuse, type(before).segments
     try:
         with pytest.raises(DsmsError, match="not this one"):
