@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from actors.cli.screen import render_status
+from actors.cli.status_screen import render_status
 from actors.control.client import ControlClient
 from actors.control.status_tables import describe_policy, format_count, format_latencies
 from dsms.cli.tables import format_percent

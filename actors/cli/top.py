@@ -11,7 +11,7 @@ from threading import Event
 from rich.console import Console
 from rich.live import Live
 
-from actors.cli.screen import render_status
+from actors.cli.status_screen import render_status
 from actors.control.client import ControlClient, add_common_options, open_client
 from dsms.cli.arguments import parse_positive
 

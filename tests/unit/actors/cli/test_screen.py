@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from support.live.fake_deployment import collapse_spaces, domain, phase, station, status_of
 
-from actors.cli.screen import fit_rows, render_status
+from actors.cli.status_screen import fit_rows, render_status
 from actors.control.status_tables import draw_bar, format_elapsed, list_problems
 from dsms.live.monitor.status import DeploymentStatus, OutputStatus, ResultHubStatus
 
