@@ -47,7 +47,7 @@ types: $(VENV)/all  ## mypy --strict on all packages
 soak: $(VENV)/all  ## ten times the capacity for two minutes, then ten minutes at 80 % load with a swap each second
 	cd tests && ../$(BIN)/python -m soak.run
 
-reproduce: $(VENV)/all  ## every claim of the five papers beside our result (under an hour; QUICK=1: minutes; SEEDS=1)
+reproduce: $(VENV)/all  ## every claim of the five papers beside our result (20 minutes; QUICK=1: minutes; SEEDS=1)
 	@$(BIN)/dsms reproduce $(if $(QUICK),--quick) $(if $(SEEDS),--seeds $(SEEDS))
 
 bench: $(VENV)/all  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour; SHORT=1: two minutes)

@@ -35,9 +35,10 @@ listens() {
   timeout 3 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>/dev/null
 }
 
-# What ray's commands go by from here on (heaps: see actors/cluster/malloc_trim.py); whatever else a script runs (deploy/prometheus: any command) needs no token.
+# What ray's commands go by from here on (heaps: see actors/cluster/malloc_trim.py; niceness: Ray starts workers at 15,
+# where actors would hardly run on a busy machine); whatever else a script runs (deploy/prometheus: any command) needs no token.
 guarded() {
-  export MALLOC_ARENA_MAX=2 RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token
+  export MALLOC_ARENA_MAX=2 RAY_worker_niceness=${RAY_worker_niceness:-0} RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH=$token
 }
 
 make_token() {

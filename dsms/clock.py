@@ -6,7 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-PACING_TOLERANCE_S = 0.002  # a paced turn may end this late without delaying the next: sleeping is inexact
+LATENESS_LIMIT_S = 0.1  # of a busy paced clock behind real time; the simulated CPU loses what exceeds it
 
 
 class Clock(ABC):
@@ -31,6 +31,14 @@ class Clock(ABC):
     def meter(self) -> float | None:
         """Return a reading to measure work by; None: the declared cost counts."""
         return None
+
+    def idle(self) -> None:
+        """Note that there is no work: time that passes until the next instant is not work."""
+        return
+
+    def admit(self, due: float | None = None) -> float:
+        """Return the instant at which rows enter that come in now; not before they were due."""
+        return self.now()
 
 
 class VirtualClock(Clock):
@@ -74,7 +82,8 @@ class RealClock(Clock):
 class PacedClock(RealClock):
     """Sleeps for the declared cost in real time: a simulated CPU, of any speed.
 
-    What the work itself takes is part of that time: a turn lasts as long as declared from when it was decided on.
+    The simulated CPU does nothing but declared work. What decisions, messages and inexact sleeps take besides makes the
+    clock late: while there is work it continues from where it stands, and sleeps less until it has caught up.
     """
 
     def __init__(
@@ -82,17 +91,34 @@ class PacedClock(RealClock):
     ) -> None:
         super().__init__(epoch, sleep)
         self.budget = budget
-        self._read = self.now()  # accounted for up to here
+        self._shown = super().now()
+        self._is_idle = True
 
     def now(self) -> float:
-        self._read = super().now()
-        return self._read
+        self._shown = max(self._shown, super().now() - (0.0 if self._is_idle else LATENESS_LIMIT_S))
+        return self._shown
+
+    def wait_until(self, instant: float) -> None:
+        self._sleep(max(0.0, instant - super().now()))
+        self._shown = max(self._shown, min(instant, super().now()))
+        self._is_idle = False
 
     def spend(self, cost: float) -> float:
-        due = self._read + cost / self.budget
+        due = self.now() + cost / self.budget
+        self._is_idle = False
         time.sleep(max(0.0, due - super().now()))
-        self._read = max(due, super().now() - PACING_TOLERANCE_S)
-        return self._read
+        self._shown = max(due, super().now() - LATENESS_LIMIT_S)
+        return self._shown
+
+    def idle(self) -> None:
+        self._is_idle = True
+
+    def admit(self, due: float | None = None) -> float:
+        if due is not None:
+            self._shown = max(self._shown, min(due, super().now()))
+        self._shown = self.now()
+        self._is_idle = False
+        return self._shown
 
 
 class WallClock(RealClock):

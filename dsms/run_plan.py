@@ -6,7 +6,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -126,39 +126,57 @@ def _check_runnable(plan: Plan) -> None:
 
 
 def _drive(engine: Engine, batches: SourceMerge, done: Report, progress: Progress | None) -> None:
-    """Process all batches; after Ctrl-C, stop before the next batch."""
-    with _stop_on_signal(done):
+    """Process all batches; after Ctrl-C or TERM, stop before the next batch."""
+    with _SignalStop(done) as signals:
+        items = iter(batches)
         try:
-            for stream, batch in batches:
+            while (item := signals.read(items)) is not None:
+                stream, batch = item
                 done.rows[stream] += len(batch)
                 engine.push(stream, batch)
                 engine.run()
                 if progress is not None:
                     progress(done.rows.total(), engine.clock.now())
-                if done.stopped:
-                    break
         except KeyboardInterrupt:  # raised by a source that waits
             done.stopped = True
         engine.end()
         engine.run()
 
 
-@contextmanager
-def _stop_on_signal(done: Report) -> Iterator[None]:
-    """Note the first Ctrl-C instead of raising it inside a turn, which would be left half done; raise the second."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+class _SignalStop:
+    """Notes Ctrl-C and TERM during a turn, which would be left half done, and raises them while a source waits.
 
-    def stop(number: int, frame: FrameType | None) -> None:
-        done.stopped = True
-        signal.signal(signal.SIGINT, before)
+    The second signal is raised at once. TERM counts where it raises an error, as in a command; elsewhere it kills.
+    """
 
-    before = signal.signal(signal.SIGINT, stop)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    def __init__(self, done: Report) -> None:
+        self._done, self._is_reading = done, False
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _SignalStop:
+        if threading.current_thread() is threading.main_thread():
+            numbers = [signal.SIGINT, *([signal.SIGTERM] if callable(signal.getsignal(signal.SIGTERM)) else [])]
+            self._before = {number: signal.signal(number, self._stop) for number in numbers}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, before in self._before.items():
+            signal.signal(number, before)
+
+    def read(self, items: Iterator[tuple[str, Batch]]) -> tuple[str, Batch] | None:
+        """The next batch; None after the last, or after a signal."""
+        self._is_reading = True
+        try:
+            return None if self._done.stopped else next(items, None)
+        finally:
+            self._is_reading = False
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        self._done.stopped = True
+        for each, before in self._before.items():
+            signal.signal(each, before)
+        if self._is_reading:
+            raise KeyboardInterrupt
 
 
 def open_sources(

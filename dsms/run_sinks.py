@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from dsms.data.batch import NULLS_SUFFIX, Batch
-from dsms.data.schema import Schema, conform, type_of_dtype
+from dsms.data.batch import Batch
+from dsms.data.schema import Schema, conform, infer_schema
 from dsms.errors import PlanError
-from dsms.io import FileSink, open_sink
-from dsms.plan.graph import Plan, Query, Station, Stream
+from dsms.io import STDOUT, FileSink, open_sink
+from dsms.plan.graph import Plan, Query, Stream, is_append_only
 
-STDOUT = "stdout"
 SINK_FORMATS = ("csv", "jsonl", "parquet")
 Take = Callable[[Batch], object]
 
@@ -91,12 +90,6 @@ class RunSinks:
                 taken[path] = f"query {query.name!r} writes"
 
 
-def infer_schema(batch: Batch) -> Schema:
-    """Infer a schema from the columns of a batch."""
-    names = [name for name in batch.columns if not name.endswith(NULLS_SUFFIX)]
-    return Schema.of({name: type_of_dtype(batch.columns[name].dtype) for name in names})
-
-
 def _is_stdout_sink(query: Query) -> bool:
     return query.sink in (None, STDOUT)
 
@@ -117,15 +110,3 @@ def _is_source_file(stream: Stream, path: Path, plan: Plan) -> bool:
 def _column_label(columns: Sequence[str]) -> str:
     """The name of the column that holds the query of a row."""
     return "query" if "query" not in columns else "_query"
-
-
-def is_append_only(query: Query) -> bool:
-    """Whether no query upstream retracts rows."""
-    ahead: list[object] = list(query.stations)
-    while ahead:
-        station = ahead.pop()
-        if isinstance(station, Station):
-            if station.query.node is not None and not station.query.node.is_append_only:
-                return False
-            ahead += station.inputs
-    return True

@@ -8,11 +8,10 @@ from pathlib import Path
 
 from actors.checkpoints.store import CheckpointStore
 from actors.rpc.messages import PlanTable, deserialize, serialize
+from dsms import io  # whose functions import pyarrow when they are used
 from dsms.errors import DsmsError
-from dsms.io.sinks import sink_schema
 from dsms.live.query_set import QuerySet
-from dsms.plan.graph import Plan, Query, Station
-from dsms.run_sinks import is_append_only
+from dsms.plan.graph import Plan, Query, Station, is_append_only
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ def _file(query: Query) -> str:
 
 def _columns(query: Query) -> list[str] | None:
     """The columns of a query's file; None: unknown until its first rows."""
-    return None if query.node is None else list(sink_schema(query.node.schema, is_append_only(query)))
+    return None if query.node is None else list(io.sink_schema(query.node.schema, is_append_only(query)))
 
 
 def diff_with_checkpoint(durable: str, table: PlanTable, folder: str, file: str) -> PlanDiff | None:

@@ -15,7 +15,6 @@ from typing import Any
 from actors.cli.up import add_security_options
 from actors.control.client import ControlClient, add_common_options, join_cluster
 from dsms.cli.arguments import parse_nonnegative_int
-from dsms.cli.signals import handle_signals
 from dsms.errors import DsmsError
 from dsms.net.certificate import Certificate
 from dsms.net.tokens import Tokens
@@ -46,7 +45,7 @@ def run(given: argparse.Namespace) -> int:
     tokens = None if given.token_file is None else Tokens.read(given.token_file)
     certificate = Certificate.of(str(given.certificate or ""), str(given.key or ""))
     server = import_console()
-    with handle_signals(), join_cluster(given) as cluster:
+    with join_cluster(given) as cluster:
         finder = Finder(cluster, given.name, given.address)
         finder.find()  # fails here if there is no deployment; after this, an ended deployment may restart
         try:

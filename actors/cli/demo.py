@@ -25,7 +25,7 @@ from actors.control.client import ControlClient, import_runtime, log
 from actors.control.status_tables import format_count, format_rate
 from dsms.cli.arguments import parse_nonnegative_int, parse_positive
 from dsms.cli.progress import show_progress
-from dsms.cli.signals import handle_signals, ignore_signals
+from dsms.cli.signals import ignore_signals
 from dsms.cli.tables import format_percent, format_seconds, make_table, show
 from dsms.clock import monotonic_s, wall_time_s
 from dsms.config.live import LiveConfig
@@ -73,7 +73,7 @@ def run(given: argparse.Namespace) -> int:
     out = given.out.resolve() / time.strftime("%Y-%m-%d-%H%M%S")
     setup = replace(LiveConfig.read(plan["live"]), metrics=given.metrics, record=str(out / RECORDED))
     cluster = import_runtime("cluster.cluster")
-    with handle_signals(), import_runtime("cluster.cluster_exit").leave_cluster_on_exit(cluster):
+    with import_runtime("cluster.cluster_exit").leave_cluster_on_exit(cluster):
         phases, report = _run_phases(cluster, plan, setup, given.seconds)
     show(compare_policies(phases, given.seconds))
     print(report)

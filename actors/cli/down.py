@@ -24,6 +24,6 @@ def run(given: argparse.Namespace) -> int:
             if given.name not in cluster.list_deployments():
                 raise
             log.warning("%s; its remaining actors are killed", error)
-        import_runtime("deployment.parts").tear_down(given.name)
+        import_runtime("deployment.actor_handles").tear_down(given.name)
     print(f"{given.name} is down")
     return 0

@@ -42,5 +42,7 @@ def _show(domains: Sequence[DomainStatus]) -> None:
         if one.phases:
             last = one.phases[-1]
             line += f" since {last.since:.1f} s ({last.reason}); it is {one.now or 0.0:.1f} s"
+        if one.turn is not None:
+            line += f"; a turn takes {one.turn}"
         print(line if not one.error else f"{line}; it has failed: {one.error}")
     show(build_phases_table(domains).table())

@@ -21,7 +21,7 @@ from actors.control.client import (
 )
 from dsms.cli.arguments import add_record_option, parse_nonnegative_int, parse_positive, parse_positive_int
 from dsms.cli.progress import show_progress
-from dsms.cli.signals import handle_signals, ignore_signals
+from dsms.cli.signals import ignore_signals
 from dsms.config.fields import check_table
 from dsms.config.live import CLOCKS, LiveConfig
 from dsms.errors import DsmsError, PlanError
@@ -117,7 +117,7 @@ def run(given: argparse.Namespace) -> int:
     if given.resume and not confirm_plan_change(table, path, setup, given.yes):
         return 1
     cluster = import_runtime("cluster.cluster")
-    with handle_signals(), import_runtime("cluster.cluster_exit").leave_cluster_on_exit(cluster):
+    with import_runtime("cluster.cluster_exit").leave_cluster_on_exit(cluster):
         _start(cluster, given, table, setup, tokens)
     return 0
 

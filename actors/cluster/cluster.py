@@ -33,6 +33,7 @@ RAY_CLIENT_OPTIONS: dict[str, Any] = {"log_to_driver": False, "logging_level": "
 START_HINT = "deploy/head starts a cluster on this machine, `--address local` a small one inside the command"
 RAY_ADDRESS_FILE = Path("/tmp/ray/ray_current_cluster")  # where `ray start` writes its address
 CONNECT_POLL_S = 0.1
+CONNECT_TIMEOUT_S = 120.0  # for the head of a busy machine; where nothing listens, an error comes at once
 
 
 class DeploymentHandle(Protocol):
@@ -45,8 +46,8 @@ class DeploymentHandle(Protocol):
         """End the deployment; returns what was not saved, and why."""
 
 
-def connect(address: str | None, timeout: float = 10.0) -> None:
-    """Join the cluster at `host:port`, or this machine's with "auto" or None; an error says within seconds why not."""
+def connect(address: str | None, timeout: float = CONNECT_TIMEOUT_S) -> None:
+    """Join the cluster at `host:port`, or this machine's with "auto" or None; an error says why not."""
     if ray.is_initialized():
         return
     silence_ray(MALLOC_ARENAS)

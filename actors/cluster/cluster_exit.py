@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from actors.cluster.child_processes import find_descendants, kill_descendants
+from actors.cluster.kill_descendants import find_descendants, kill_descendants
 from dsms.cli.signals import ignore_signals
 
 

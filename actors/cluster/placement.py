@@ -19,8 +19,8 @@ def group_stations(stations: Sequence[Station], most: int) -> list[list[str]]:
 
     Beyond that, stations are spread evenly; those of a query stay together, in the plan's order.
 
-    The default for `most` is 24, measured on two cores: an idle actor takes some 70 MB (PSS) and 1.5 s to start. So 24
-    are ready in less than a minute; one for each of 750 stations would take 50 GB and 20 minutes.
+    `DEFAULT_ACTORS` is 24, measured on two cores: an idle actor takes some 50 MB (PSS) and 1 s of a CPU to
+    start. So 24 are ready in less than a minute; one for each of 750 stations would take 40 GB and 10 minutes.
     """
     if most < 1:
         raise DsmsError(f"{most} actors for {len(stations)} stations: at least one must be given")

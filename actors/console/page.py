@@ -7,10 +7,10 @@ from typing import Any
 
 from nicegui import ui
 
+from actors.console.control_panel import Panel
 from actors.console.controls import Controls
 from actors.console.facts import Fact, decisions, describe_outage, facts
 from actors.console.graph import MIN_HEIGHT_PX, extent, graph
-from actors.console.panel import Panel
 from actors.console.poller import PageState
 from actors.console.progress import charts, progress
 from actors.console.theme import DARK, LIGHT, Theme

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 
-from actors.deployment.control import MIGRATION_TIMEOUT_S
+from actors.deployment.actor_handles import tear_down
 from actors.deployment.deployment import Deployment, DeploymentActor
+from actors.deployment.end_older import take_over
 from actors.deployment.launch import (
     DeploymentSpec,
-    ReportProgress,
     check_durable,
     check_ports,
+    create_actors,
     find_nodes,
-    launch_actors,
     place_on_this_node,
+    wait_until_ready,
 )
-from actors.deployment.parts import DeploymentActors, tear_down
-from actors.deployment.takeover import take_over
+from actors.deployment.start_wait import ReportProgress, StartWait
 from actors.recovery.durable_deployment import DurableDeploymentActor
-from actors.rpc.answers import await_answer
-from actors.rpc.messages import PlanTable, send
+from actors.rpc.answers import await_answer, is_answered
+from actors.rpc.messages import Call, PlanTable, send
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError
 from dsms.live.query_placement import place_queries
 from dsms.live.query_set import QuerySet
 from dsms.net.tokens import Tokens
 
+STEP_POLL_S = 1.0
+STEP_TIMEOUT_S = 5.0
 NAME_PATTERN = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -43,7 +46,7 @@ def up(
 ) -> Deployment:
     """Deploy a plan and return the handle of its control actor.
 
-    With `resume` it continues from the last checkpoint in the folder that the setup names.
+    With `resume` it continues from the last checkpoint in the folder `durable`.
     """
     if not NAME_PATTERN.fullmatch(name):
         raise DsmsError(f"{name!r} cannot be the name of a deployment: use letters, digits, _ and -")
@@ -58,23 +61,36 @@ def up(
     hosts = [max(1, min(setup.actors, count)) for count in stations]
     spec = DeploymentSpec(name, table, folder, file, setup, queries, hosts, tokens, resumed=resume)
     try:
-        return _start_control_actor(spec, launch_actors(spec, progress))
+        return _start(spec, progress)
     except BaseException:  # a Ctrl-C too leaves nothing half-started behind
         if ended := tear_down(name):
             progress(f"{len(ended)} that were started have been ended")
         raise
 
 
-def _start_control_actor(spec: DeploymentSpec, parts: DeploymentActors) -> Deployment:
-    """Start the control actor and the queries; Ray restarts the control actor of a durable deployment."""
+def _start(spec: DeploymentSpec, progress: ReportProgress) -> Deployment:
+    """Start all actors at the same time, then the queries; Ray restarts the control actor of a durable deployment."""
+    parts = create_actors(spec, progress)
     queries = {str(domain): list(names) for domain, names in enumerate(spec.queries)}
     plan = spec.name, spec.table, spec.folder, spec.file
-    handle: Deployment
     if spec.durable:
         durable = place_on_this_node(DurableDeploymentActor, spec.name, restarts=-1).remote(*plan, spec, parts)
-        handle, starting = durable, send(durable.begin, queries, spec.resumed)
-    else:
-        handle = place_on_this_node(DeploymentActor, spec.name).remote(*plan, spec.setup, parts)
-        starting = send(handle.begin, queries)
-    await_answer(starting, f"deployment {spec.name!r}", MIGRATION_TIMEOUT_S)
+        wait_until_ready([durable, *parts.all_actors()], progress)
+        return _await_start(durable, send(durable.begin, queries, spec.resumed), spec.name, progress)
+    plain = place_on_this_node(DeploymentActor, spec.name).remote(*plan, spec.setup, parts)
+    wait_until_ready([plain, *parts.all_actors()], progress)
+    return _await_start(plain, send(plain.begin, queries), spec.name, progress)
+
+
+def _await_start(handle: Deployment, starting: Call[object], name: str, progress: ReportProgress) -> Deployment:
+    """Wait until the queries run, as long as there is progress."""
+    waiting, step = StartWait(progress), "starting"
+    while not is_answered(starting, STEP_POLL_S):
+        with suppress(DsmsError):
+            now = await_answer(send(handle.starting_step), "the step of the start", STEP_TIMEOUT_S)
+            if now is not None and now != step:
+                step = now
+                waiting.advance()
+        waiting.check(f"deployment {name!r} is {step}")
+    await_answer(starting, f"deployment {name!r}")
     return handle

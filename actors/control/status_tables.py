@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
-
-from rich.table import Table
+from typing import TYPE_CHECKING, TypeVar
 
 from dsms.cli.tables import format_cell, format_number, format_percent, format_seconds, make_table
 from dsms.live.monitor.status import (
@@ -19,6 +17,9 @@ from dsms.live.monitor.status import (
     PhaseStatus,
     QueryStatus,
 )
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 BAR_CELLS = 12  # of the longest queue's bar
 EIGHTHS = "▏▎▍▌▋▊▉█"

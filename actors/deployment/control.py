@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from actors.deployment.parts import DeploymentActors, DomainActors
-from actors.rpc.answers import await_answer
+from actors.deployment.actor_handles import DeploymentActors, DomainActors
+from actors.rpc.answers import ANSWER_TIMEOUT_S, await_answer
 from actors.rpc.messages import CONTROL, Arguments, JsonObject, R, send
 from actors.scheduler.verbs import VERBS, Verb, VerbScope
 from dsms.errors import DsmsError, PlanError, existing
@@ -45,6 +45,7 @@ class DeploymentControl:
 
     def __init__(self, parts: DeploymentActors) -> None:
         self._parts = parts
+        self._answer_timeout_s = ANSWER_TIMEOUT_S
         self._domain_by_query: dict[str, str] = {}
 
     def _carry_out(self, verb: Verb, *arguments: object, **named: object) -> object:
@@ -111,10 +112,11 @@ class DeploymentControl:
             return DomainStatus.silent(domain_actors.name, str(error))
 
     def _call_control(self, method: Callable[[*Arguments], R], *arguments: *Arguments) -> R:
-        return await_answer(send(method, *arguments, group=CONTROL), _describe_method(method), MIGRATION_TIMEOUT_S)
+        timeout = max(MIGRATION_TIMEOUT_S, self._answer_timeout_s)
+        return await_answer(send(method, *arguments, group=CONTROL), _describe_method(method), timeout)
 
     def _call(self, method: Callable[[*Arguments], R], *arguments: *Arguments) -> R:
-        return await_answer(send(method, *arguments), _describe_method(method))
+        return await_answer(send(method, *arguments), _describe_method(method), self._answer_timeout_s)
 
 
 def _describe_method(method: object) -> str:

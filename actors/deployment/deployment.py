@@ -9,11 +9,12 @@ from pathlib import Path
 
 from actors.cluster.cluster import PREFIX
 from actors.cluster.malloc_trim import start_malloc_trim
+from actors.deployment.actor_handles import DeploymentActors, close_all, tear_down, wait_until
 from actors.deployment.control import MIGRATION_TIMEOUT_S, DeploymentControl
-from actors.deployment.parts import DeploymentActors, close_all, tear_down, wait_until
 from actors.deployment.routing import build_routes, find_streams_read
+from actors.deployment.start_wait import STALL_LIMIT_S
 from actors.results.result_hub import QueryOutput
-from actors.rpc.answers import await_answers
+from actors.rpc.answers import ANSWER_TIMEOUT_S, await_answers
 from actors.rpc.messages import CONTROL, JsonObject, PlanTable, get_own_handle, kill, make_actor_class, send
 from dsms.build_id import build_id
 from dsms.clock import monotonic_s, wall_time_s
@@ -22,8 +23,7 @@ from dsms.errors import DsmsError
 from dsms.live.monitor.status import DeploymentStatus
 from dsms.live.query_placement import choose_domain, find_colocated
 from dsms.live.query_set import QuerySet
-from dsms.plan.graph import Query
-from dsms.run_sinks import is_append_only
+from dsms.plan.graph import Query, is_append_only
 
 RESULT_WAIT_S = 10.0  # for results to get from a host to the result hub
 EXIT_DELAY_S = 0.2  # for the last answer to be sent
@@ -42,29 +42,42 @@ class Deployment(DeploymentControl):
         self._gateway_addresses: list[tuple[str, int]] = []
         self._metrics: str | None = None  # the URL that serves them
         self._since: float | None = wall_time_s()  # None: the deployment is ending
+        self._starting_step: str | None = "starting its actors"  # None: it has started
         self._build_id = build_id()
         self._change_lock = threading.RLock()  # one change at a time; status calls do not take it
 
     def begin(self, queries: Mapping[str, list[str]]) -> list[tuple[str, int]]:
         """Start all queries, by domain, and open the gateways; returns their addresses."""
-        with self._change_lock:
+        with self._change_lock, self._start("moving operators to their hosts"):
             self._epoch = wall_time_s()  # the time before this is not the plan's
             self._domain_by_query = {query: domain for domain, names in queries.items() for query in names}
-            result_hub = self._parts.result_hub
-            self._call(
-                result_hub.open, {q.name: describe_output(q) for q in self._query_set.plan.queries}, self._folder
-            )
-            actors_by_domain = self._parts.actors_by_domain.values()
-            opening = [
+            result_hub, actors_by_domain = self._parts.result_hub, self._parts.actors_by_domain.values()
+            outputs = {q.name: describe_output(q) for q in self._query_set.plan.queries}
+            opening = [send(result_hub.open, outputs, self._folder)]
+            opening += [
                 send(c.scheduler.open, list(c.hosts), result_hub, self._epoch, c.incarnation) for c in actors_by_domain
             ]
-            await_answers(opening, "opening the domains", MIGRATION_TIMEOUT_S)
+            await_answers(opening, "opening the domains", self._answer_timeout_s)
+            self._starting_step = "opening the gateways"
+            self._publish_routes()  # before gateways listen: a client that connects receives the schemas
             for place, gateway in enumerate(self._parts.gateways):
                 port = self._setup.port + place if self._setup.port else 0
                 self._gateway_addresses.append(self._call(gateway.listen, self._setup.host, port))
             self._serve_metrics()
-            self._publish_routes()
             return self._gateway_addresses
+
+    @contextmanager
+    def _start(self, step: str) -> Iterator[None]:
+        """Wait long for answers while actors start, which takes minutes on a busy machine; `step` is what is done."""
+        self._starting_step, self._answer_timeout_s = step, STALL_LIMIT_S
+        try:
+            yield
+        finally:
+            self._starting_step, self._answer_timeout_s = None, ANSWER_TIMEOUT_S
+
+    def starting_step(self) -> str | None:
+        """What is done to start; None once it has started."""
+        return self._starting_step
 
     def _serve_metrics(self) -> None:
         exporter, port = self._parts.exporter, self._setup.metrics
@@ -76,6 +89,8 @@ class Deployment(DeploymentControl):
         """Its name, start, version and gateways; calls no other actor."""
         if self._since is None:
             raise DsmsError(f"deployment {self._name!r} is going down")
+        if self._starting_step is not None:
+            raise DsmsError(f"deployment {self._name!r} is being started: {self._starting_step}")
         gateway_addresses = [f"{host}:{port}" for host, port in self._gateway_addresses]
         return {"name": self._name, "since": self._since, "version": self._build_id, "gateways": gateway_addresses}
 
@@ -201,9 +216,8 @@ class Deployment(DeploymentControl):
             [(domain_actors, self._call_control(domain_actors.scheduler.routes)) for domain_actors in actors_by_domain],
             self._epoch,
         )
-        await_answers(
-            [send(gateway.serve, routes) for gateway in self._parts.gateways], "sending routes to the gateways"
-        )
+        serving = [send(gateway.serve, routes) for gateway in self._parts.gateways]
+        await_answers(serving, "sending routes to the gateways", self._answer_timeout_s)
 
 
 def describe_output(query: Query) -> QueryOutput:

@@ -20,12 +20,13 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, Place
 from actors.checkpoints.store import CheckpointStore
 from actors.cluster.cluster import NAMESPACE, PREFIX
 from actors.cluster.placement import BUDGET_FRACTION, CPU_BUDGET_RESOURCE, RayTable, assign_nodes, count_free_budgets
-from actors.deployment.parts import (
+from actors.deployment.actor_handles import (
     DeploymentActors,
     DomainActors,
     list_placement_groups,
     wait_until,
 )
+from actors.deployment.start_wait import STALL_LIMIT_S, ReportProgress, StartWait
 from actors.hosts.host import HostActor
 from actors.ingest.gateway import Gateway, GatewayActor
 from actors.metrics.exporter import Exporter, ExporterActor, MetricSource
@@ -36,17 +37,15 @@ from actors.rpc.messages import ActorClass, Parameters, PlanTable, T, check_read
 from actors.scheduler.durable_scheduler import DurableSchedulerActor
 from actors.scheduler.scheduler import SchedulerActor
 from dsms.build_id import build_id
-from dsms.clock import monotonic_s
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError, PlanError
 from dsms.net.access import AccessPolicy
 from dsms.net.tokens import Tokens
 from dsms.plan.graph import Plan
 
-START_TIMEOUT_S = 30.0  # for any number of actors,
-START_TIMEOUT_PER_ACTOR_S = 5.0  # and in addition for each: two busy cores take one or two seconds
 NODE_LABEL = "ray.io/node-id"
-ReportProgress = Callable[[str], object]
+READY_POLL_S = 1.0
+RECOVERY_STALL_LIMIT_S = 60.0  # a recovery is tried again
 
 
 @dataclass(frozen=True)
@@ -69,15 +68,21 @@ class DeploymentSpec:
         return str(Path(self.folder) / self.setup.durable) if self.setup.durable else ""
 
 
-def launch_actors(spec: DeploymentSpec, progress: ReportProgress) -> DeploymentActors:
-    """Start all actors of a deployment and wait for them; after an error the caller tears down what was started."""
+def launch_actors(spec: DeploymentSpec) -> DeploymentActors:
+    """Start all actors of a deployment that is restored, and wait for them."""
+    parts = create_actors(spec, lambda _: None)
+    wait_until_ready(parts.all_actors(), limit_s=RECOVERY_STALL_LIMIT_S)
+    return parts
+
+
+def create_actors(spec: DeploymentSpec, progress: ReportProgress) -> DeploymentActors:
+    """Have Ray start all actors of a deployment, without waiting; after an error the caller tears down."""
     places = find_nodes(len(spec.queries))
     grouped = [_create_placement_group(spec.name, domain, node) for domain, node in enumerate(places)]
+    waiting = StartWait(progress)
     for domain, group in enumerate(grouped):
-        if not group.wait(ANSWER_TIMEOUT_S):
-            raise DsmsError(
-                f"the CPU budget of domain {domain} was free, but Ray did not give it within {ANSWER_TIMEOUT_S:g} s"
-            )
+        while not group.wait(READY_POLL_S):
+            waiting.check(f"waiting for Ray to give the CPU budget of domain {domain}, which is free")
     incarnations = [domain + 1 if spec.durable else 0 for domain in range(len(grouped))]
     actors_by_domain = {
         str(domain): start_domain(spec, domain, group, incarnations[domain]) for domain, group in enumerate(grouped)
@@ -87,18 +92,6 @@ def launch_actors(spec: DeploymentSpec, progress: ReportProgress) -> DeploymentA
     parts = DeploymentActors(actors_by_domain, gateways, result_hub)
     if spec.setup.metrics is not None:
         parts = replace(parts, exporter=start_exporter(spec, parts))
-    everyone = [*([] if parts.exporter is None else [parts.exporter]), result_hub, *gateways]
-    wait_until_ready(
-        [
-            *everyone,
-            *(
-                one
-                for domain_actors in actors_by_domain.values()
-                for one in (domain_actors.scheduler, *domain_actors.hosts)
-            ),
-        ],
-        progress,
-    )
     return parts
 
 
@@ -280,16 +273,19 @@ def check_placement_groups(deployment: str, domains: Iterable[str]) -> None:
 
 
 def wait_until_ready(
-    actors: Sequence[object], progress: ReportProgress, check: Callable[[], None] = lambda: None
+    actors: Sequence[object],
+    progress: ReportProgress = lambda _: None,
+    check: Callable[[], None] = lambda: None,
+    limit_s: float = STALL_LIMIT_S,
 ) -> None:
     """Wait until all actors run, and report progress; `check` raises an error if waiting is in vain."""
-    waiting = [check_ready(actor) for actor in actors]
-    limit, started = START_TIMEOUT_S + START_TIMEOUT_PER_ACTOR_S * len(waiting), monotonic_s()
+    waiting, start_wait = [check_ready(actor) for actor in actors], StartWait(progress, limit_s)
     while waiting:
-        ready, waiting = ray.wait(waiting, timeout=1.0)
+        ready, waiting = ray.wait(waiting, timeout=READY_POLL_S)
         await_answers(ready, "an actor did not start")
         if ready:
+            start_wait.advance()
             progress(f"{len(actors) - len(waiting)} of {len(actors)} actors are up")
         check()
-        if waiting and monotonic_s() - started > limit:
-            raise DsmsError(f"{len(waiting)} of {len(actors)} actors were not up after {limit:g} s")
+        if waiting:
+            start_wait.check(f"waiting for {len(waiting)} of {len(actors)} actors to start")

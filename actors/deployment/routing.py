@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from actors.deployment.parts import DomainActors
+from actors.deployment.actor_handles import DomainActors
 from dsms.live.routes import DomainRoute, Routes, StreamRoute
 from dsms.plan.graph import Plan
 

@@ -24,6 +24,7 @@ class QueueCursor:
     place: int  # index of the host that holds it
     oldest: float
     produced: int  # batches that its producer has output so far
+    coalesce: bool = False  # whether small batches in it may share a step
     merge: OrderedMerge[QueueCursor] | None = None
     downstream: tuple[QueueCursor, ...] = ()  # queues of this grant that receive what its tuples produce
 
@@ -62,6 +63,9 @@ class Grant:
     arrivals: list[Arrival]  # batches that arrived for the first host since its last grant
     results: dict[str, int]  # by query: batches of results so far
     return_results: bool = False  # whether the report carries the results
+    # The monotonic reading at instant 0 of the scheduler's clock; None: time passes by declared costs. All hosts of a
+    # domain are on the scheduler's node, so that they read the same monotonic clock.
+    origin: float | None = None
     steps: list[StepReport] = field(default_factory=list)
     seconds: float = 0.0  # that hosts spent on it
 

@@ -52,7 +52,7 @@ class ResultTaker(Protocol):
         """Take numbered results of queries."""
 
     def status(self) -> object:
-        """Anything: a host calls it once, so that later calls find the actor at once."""
+        """Open the connection to the actor, before the first result; the answer is ignored."""
 
 
 class OutputRoute(NamedTuple):
@@ -235,6 +235,8 @@ class Host:
             self.receive(outputs)
         self._enqueue_arrivals(grant.arrivals)
         grant.arrivals = []
+        if grant.origin is not None:
+            grant.cursor.at = started - grant.origin  # the way here took time, too
         host_turn = HostTurn(self, grant)
         try:
             following = grant.cursor.run_until_remote(host_turn)

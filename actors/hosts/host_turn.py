@@ -9,6 +9,7 @@ import ray
 
 from actors.hosts.grant import Grant, Output, QueueCursor, StepReport
 from actors.rpc.messages import SHARED_OBJECT_MIN_BYTES, Result, send
+from dsms.clock import monotonic_s
 from dsms.data.batch import Batch
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class HostTurn:
         hosted_station = self._host.hosted_stations[stop.station]
         self._host.fill_queue(hosted_station, stop.port, stop.produced)
         self._host.working = stop.station, threading.get_ident()
-        outcome, made = hosted_station.state.work(stop.port, startup, most)
+        outcome, made = hosted_station.state.work(stop.port, startup, most, stop.coalesce)
         self._host.working = None
         stop.oldest = outcome.head
         if outcome.made:
@@ -45,7 +46,8 @@ class HostTurn:
         if left and not return_results:
             self._emit_result(hosted_station.query, made)
         self._grant.steps.append(StepReport(stop.index, outcome, made if left and return_results else None))
-        return outcome.taken, outcome.made, outcome.cost
+        origin = self._grant.origin
+        return outcome.taken, outcome.made, at + outcome.cost if origin is None else monotonic_s() - origin
 
     def flush_results(self) -> None:
         """Send the results that wait for more."""

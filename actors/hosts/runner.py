@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +16,7 @@ from actors.hosts.host import HostedStation, OutputRoute, QueueContents
 from actors.hosts.host_pool import HostPool
 from actors.rpc.messages import deserialize, get_result, send, serialize
 from actors.rpc.ray_workarounds import start_ray
-from dsms.clock import Clock
+from dsms.clock import Clock, monotonic_s
 from dsms.config.live import DEFAULT_ACTORS
 from dsms.data.batch import Batch, Column
 from dsms.data.batch_ref import BatchRef
@@ -25,9 +26,9 @@ from dsms.engine.runners.runner import startup_costs
 from dsms.engine.runners.station_state import StationState, StepOutcome
 from dsms.engine.runners.turn_cursor import TurnCursor
 from dsms.operators import Operator
-from dsms.operators.user_function import FUNCTION_FOLDERS
+from dsms.operators.batch_function import FUNCTION_FOLDERS
 from dsms.plan.graph import Plan, Station
-from dsms.plan.segment import Segment, Share
+from dsms.plan.segment import QueueCost, Segment, Share
 
 
 class ActorRunner(BatchRunner):
@@ -66,11 +67,19 @@ class ActorRunner(BatchRunner):
         cursors = self._make_queue_cursors(segment.queues)
         after = {index: tuple(cursors[q.index] for q in following) for index, following in segment.after.items()}
         starting = {station.name: cost for station, cost in startup_costs(segment).items()}
-        return self._run_turn(cursors, segment.start(), after, share, now, segment.next_cost, starting)
+        costs = segment.queue_costs(self._measured) if share.time < math.inf else None
+        queues = [cursors[queue.index] for queue in segment.queues]
+        if self.exact and share.tuples > 1:
+            self._deliver_arrivals(segment.queues)
+        cursor = self._make_turn(cursors[segment.start().index], after, share, now, costs, starting, queues)
+        return self._run_turn(cursors, cursor)
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
         starting = {queue.station.name: startup} if startup else {}
-        return self._run_turn(self._make_queue_cursors((queue,)), queue, {}, Share(most, 0.0), at, 0.0, starting)[0]
+        cursors = self._make_queue_cursors((queue,))
+        return self._run_turn(cursors, self._make_turn(cursors[queue.index], {}, Share(most, 0.0), at, None, starting))[
+            0
+        ]
 
     def operator(self, station: Station) -> Operator:
         return station.operator
@@ -164,34 +173,35 @@ class ActorRunner(BatchRunner):
             ray.shutdown()
             self._started_ray = False
 
-    def _run_turn(
+    def _make_turn(
         self,
-        cursors: Mapping[int, QueueCursor],
-        start: Queue,
+        start: QueueCursor,
         after: Mapping[int, tuple[QueueCursor, ...]],
         share: Share,
         now: float,
-        next_cost: float,
+        costs: Mapping[int, QueueCost] | None,
         starting: Mapping[str, float],
-    ) -> list[Step]:
-        cursor = TurnCursor(
-            cursors[start.index],
-            after,
-            share,
-            now,
-            next_cost,
-            starting,
-            exact=self.exact,
-            declared=not self._measured,
-            pieces=self._fractional,
-        )
-        place = cursors[start.index].place
+        queues: Sequence[QueueCursor] = (),
+    ) -> TurnCursor[QueueCursor]:
+        exact, pieces = self.exact, self._fractional
+        return TurnCursor(start, after, share, now, costs, starting, queues, exact=exact, pieces=pieces)
+
+    def _run_turn(self, cursors: Mapping[int, QueueCursor], cursor: TurnCursor[QueueCursor]) -> list[Step]:
+        place = cursor.start.place
         results = {name: self.results[name] for name in {self.ledger.queues[i].station.query.name for i in cursors}}
         grant = Grant(cursor, self._arrivals.pop(place, []), results, return_results=self.sink is not None)
+        if self._measured:
+            grant.origin = monotonic_s() - self.clock.now()
         self._contents.clear()
         turn = self.host_pool.run_turn(place, grant)
         self.occupied = (self.occupied or 0.0) + turn.seconds
         return [self._record_step(*steps) for steps in turn.steps]
+
+    def _deliver_arrivals(self, queues: Iterable[Queue]) -> None:
+        """Send the hosts of these queues what has arrived: a turn may begin with one queue and go on with another."""
+        for place in {self.places[queue.station.name] for queue in queues} & self._arrivals.keys():
+            arrivals, produced = self._arrivals.pop(place), self._count_produced()
+            get_result(send(self.host_pool.hosts[place].contents, arrivals, produced))
 
     def _record_step(self, index: int, done: StepOutcome, made: Batch | None) -> Step:
         """Account for a step that a host ran."""
@@ -220,7 +230,15 @@ class ActorRunner(BatchRunner):
     def _make_queue_cursor(self, queue: Queue) -> QueueCursor:
         station, producer = queue.station, queue.station.inputs[queue.port]
         produced = self._produced[producer.name] if isinstance(producer, Station) else 0
-        return QueueCursor(queue.index, station.name, queue.port, self.places[station.name], queue.oldest, produced)
+        return QueueCursor(
+            queue.index,
+            station.name,
+            queue.port,
+            self.places[station.name],
+            queue.oldest,
+            produced,
+            self.may_coalesce(queue),
+        )
 
     def _open_stations(self, groups: Sequence[Sequence[str]], state: Mapping[str, StationState]) -> None:
         """Bring stations to hosts, by place."""

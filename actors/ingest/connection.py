@@ -54,7 +54,7 @@ class ClientConnection(asyncio.Protocol):
         self._unattributed_bytes += len(data)
         before = self.session.held
         messages = self.session.feed(data)
-        self._sessions.hold(self.session.held - before)
+        self._sessions.count_incomplete(self.session.held - before)
         for message in messages:
             if not self._leaving:
                 self._handle(message)

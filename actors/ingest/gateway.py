@@ -63,13 +63,19 @@ class Gateway:
         self._sessions = SessionTable(name, self._calls, result_hub, self._terms.connections, self._durable)
         self._sessions.subscribers.retries_subscribe = bool(durable)
         self._address: tuple[str, int] | None = None
+        self._has_routes = False
         self._servers: list[asyncio.Server] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name=f"gateway {name}", daemon=True)
         self._thread.start()
 
     def listen(self, host: str, port: int) -> tuple[str, int]:
-        """Serve clients at this address; port 0 takes a free one. Returns the address."""
+        """Serve clients at this address; port 0 takes a free one. Returns the address.
+
+        `serve` comes first: a client that connects is told the streams and queries, and may send rows at once.
+        """
+        if not self._has_routes:
+            raise DsmsError(f"gateway {self._name!r} has no routes yet: it cannot serve clients")
         if self._result_hub is not None:
             self._sessions.subscribers.gateway_handle = (
                 get_own_handle(self) if is_remote(self._result_hub.subscribe) else self
@@ -99,6 +105,7 @@ class Gateway:
             self._sessions.serve(routes)
 
         self._run_on_loop(serve())
+        self._has_routes = True
         warm_up_connections(routes, self._result_hub)
 
     def hold(self, streams: Iterable[str], align: bool = True) -> None:

@@ -61,4 +61,4 @@ class ResultSource(Protocol):
         """Send no more results of a query to a gateway."""
 
     def status(self) -> object:
-        """Anything: a gateway calls it once, so that later calls find the actor at once."""
+        """Open the connection to the actor, before the first result; the answer is ignored."""

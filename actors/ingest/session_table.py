@@ -60,7 +60,7 @@ class SessionTable:
         if len(self.connections) > self._most:
             next(iter(self._unidentified)).reject(f"{self._most} clients are connected here; no more are taken")
 
-    def hold(self, more: int) -> None:
+    def count_incomplete(self, more: int) -> None:
         """Add to the bytes of incomplete frames; beyond the limit, reject the client with the most."""
         self._held += more
         if self._held > INCOMPLETE_FRAMES_LIMIT_BYTES:

@@ -13,11 +13,10 @@ from actors.ingest.handles import NumberedBatch, ResultReceiver, ResultSource
 from actors.rpc.calls import Calls
 from actors.rpc.process_loss import describe_error, is_process_gone
 from dsms.data.batch import Batch
-from dsms.data.schema import Schema, conform
+from dsms.data.schema import Schema, conform, infer_schema
 from dsms.errors import DsmsError
 from dsms.net.wire import Error, Message, Result, Schemas, encode
 from dsms.net.wire.frame_split import split_batch
-from dsms.run_sinks import infer_schema
 
 SUBSCRIBE_RETRY_S = 0.2
 

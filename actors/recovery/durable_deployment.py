@@ -12,10 +12,10 @@ from pathlib import Path
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
 from actors.checkpoints.plan_diff import diff_plans, strip_live_table
 from actors.cluster.cluster import PREFIX, get_deployment
+from actors.deployment.actor_handles import DeploymentActors, tear_down
 from actors.deployment.control import MIGRATION_TIMEOUT_S
 from actors.deployment.deployment import DEPLOYMENT_THREADS, describe_output
 from actors.deployment.launch import DeploymentSpec, launch_actors, list_metric_sources
-from actors.deployment.parts import DeploymentActors, tear_down
 from actors.metrics.exporter import MetricSource
 from actors.recovery.replace import kill_actors, list_actors, list_domain_actors, replace_actors
 from actors.recovery.saved_deployment import SavedDeployment
@@ -43,13 +43,15 @@ class DurableDeployment(SavedDeployment):
         super().__init__(name, table, folder, file, spec, parts)
         self._hung: dict[str, str] = {}  # by domain that is rebuilt: the station that hung
         if is_restarted_actor():
+            self._starting_step = None  # it answers while it rebuilds the rest
             threading.Thread(target=self._restart, name="restart", daemon=True).start()
 
     def begin(self, queries: Mapping[str, list[str]], resume: bool = False) -> list[tuple[str, int]]:
         """Start all queries, by domain, or resume from the last checkpoint."""
         with self._change_lock:
             if resume:
-                self._restore(list(self._parts.actors_by_domain), everything=True)
+                with self._start("restoring the last checkpoint"):
+                    self._restore(list(self._parts.actors_by_domain), everything=True)
             else:
                 super().begin(queries)
                 self._folders = dict.fromkeys(self._domain_by_query, self._folder)
@@ -231,7 +233,7 @@ class DurableDeployment(SavedDeployment):
             while not self._ended.is_set():
                 try:
                     tear_down(self._name, spare=[f"{PREFIX}{self._name}"])
-                    self._parts = launch_actors(replace(self._spec, resumed=True), lambda _: None)
+                    self._parts = launch_actors(replace(self._spec, resumed=True))
                     self._restore(list(self._parts.actors_by_domain), everything=True)
                     self._broken = set()
                     self._durability.record_recovery()

@@ -11,7 +11,9 @@ import ray
 from ray.exceptions import RayError
 
 from actors.cluster.cluster import NAMESPACE, PREFIX
+from actors.deployment.actor_handles import DeploymentActors, list_actor_names, wait_until
 from actors.deployment.launch import (
+    RECOVERY_STALL_LIMIT_S,
     DeploymentSpec,
     check_placement_groups,
     claim_placement_group,
@@ -21,7 +23,6 @@ from actors.deployment.launch import (
     start_result_hub,
     wait_until_ready,
 )
-from actors.deployment.parts import DeploymentActors, list_actor_names, wait_until
 from actors.rpc.messages import kill
 from dsms.errors import DsmsError
 
@@ -81,5 +82,6 @@ def replace_actors(
     if "exporter" in names:
         replaced = replace(replaced, exporter=start_exporter(spec, replaced))
         fresh.append(replaced.exporter)
-    wait_until_ready(fresh, lambda _: None, partial(check_placement_groups, spec.name, rebuilt))
+    check = partial(check_placement_groups, spec.name, rebuilt)
+    wait_until_ready(fresh, check=check, limit_s=RECOVERY_STALL_LIMIT_S)
     return replaced

@@ -13,10 +13,10 @@ from typing import cast
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
 from actors.checkpoints.status import DurabilityStatus
 from actors.checkpoints.store import CheckpointStore
+from actors.deployment.actor_handles import DeploymentActors, wait_until
 from actors.deployment.control import MIGRATION_TIMEOUT_S
 from actors.deployment.deployment import RESULT_WAIT_S, Deployment
 from actors.deployment.launch import DeploymentSpec, check_sinks
-from actors.deployment.parts import DeploymentActors, wait_until
 from actors.recovery.failure_detector import FailureDetector
 from actors.recovery.replace import list_domain_actors
 from actors.results.durable_result_hub import DurableResultHub

@@ -15,12 +15,11 @@ from actors.cluster.malloc_trim import start_malloc_trim
 from actors.ingest.handles import NumberedBatch, ResultReceiver
 from actors.rpc.calls import Calls
 from actors.rpc.messages import RESULTS, JsonObject, Result, make_actor_class
+from dsms import io  # whose functions import pyarrow when they are used
 from dsms.data.batch import Batch
-from dsms.data.schema import Schema, conform
+from dsms.data.schema import Schema, conform, infer_schema
 from dsms.errors import DsmsError, PlanError, existing
-from dsms.io import FileSink, open_sink
 from dsms.live.reorder_buffer import ReorderBuffer
-from dsms.run_sinks import STDOUT, infer_schema
 
 log = logging.getLogger("dsms")
 
@@ -39,7 +38,7 @@ class OutputChannel:
     is_append_only: bool
     folder: Path
     order: ReorderBuffer
-    sink: FileSink | None = None
+    sink: io.FileSink | None = None
     rows: int = 0
     error: str | None = None  # why its file is no longer written
     file_offset: int = 0  # bytes of its file that exist already
@@ -67,7 +66,7 @@ class ResultHub:
             for name, (target, schema, is_append_only) in queries.items():
                 if name in self._channels:
                     raise DsmsError(f"query {name!r} has an output already")
-                target = None if target == STDOUT else target
+                target = None if target == io.STDOUT else target
                 order = ReorderBuffer(self._ended.get(name, 0))
                 made[name] = channel = OutputChannel(target, schema, is_append_only, Path(folder), order)
                 channel.file_offset = (at or {}).get(name, 0)
@@ -152,11 +151,11 @@ class ResultHub:
         for query, number, batch in results:
             if (channel := self._channels.get(query)) is None:
                 continue
-            for place, ready in channel.order.take(number, batch):
+            for ready_number, ready in channel.order.take(number, batch):
                 channel.rows += ready.rows
                 self._write(query, channel, ready)
                 for name, gateway in self._gateways[query].items():
-                    outgoing.setdefault(name, (gateway, []))[1].append((query, place, ready))
+                    outgoing.setdefault(name, (gateway, []))[1].append((query, ready_number, ready))
         for name, (gateway, part) in outgoing.items():
             call = self._calls(gateway.results, part, group=RESULTS)
             call.add_done_callback(partial(self._sent, name, gateway))
@@ -171,7 +170,7 @@ class ResultHub:
             channel.error = str(error)
             log.error("results of %r are no longer written: %s", query, error)
 
-    def _put(self, query: str, channel: OutputChannel, batch: Batch) -> FileSink:
+    def _put(self, query: str, channel: OutputChannel, batch: Batch) -> io.FileSink:
         """Write to the file, opening it first if needed."""
         if channel.schema is None:
             channel.schema = infer_schema(batch)
@@ -180,9 +179,9 @@ class ResultHub:
         channel.sink.write(conform(batch, channel.schema, query))
         return channel.sink
 
-    def _sink(self, query: str, channel: OutputChannel, schema: Schema) -> FileSink:
+    def _sink(self, query: str, channel: OutputChannel, schema: Schema) -> io.FileSink:
         try:
-            return open_sink(
+            return io.open_sink(
                 channel.target, schema, channel.is_append_only, channel.folder, live=True, at=channel.file_offset
             )
         except PlanError as error:

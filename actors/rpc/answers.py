@@ -18,6 +18,11 @@ def await_answer(call: Call[R], what: str, timeout: float = ANSWER_TIMEOUT_S) ->
     return await_answers([call], what, timeout)[0]
 
 
+def is_answered(call: Call[R], timeout: float) -> bool:
+    """Whether a call is answered, or has failed, within the time limit."""
+    return not isinstance(call, ray.ObjectRef) or bool(ray.wait([call], timeout=timeout)[0])
+
+
 def await_answers(calls: Sequence[Call[R]], what: str, timeout: float = ANSWER_TIMEOUT_S) -> list[R]:
     """Wait for several calls, all within the time limit."""
     pending = [call for call in calls if isinstance(call, ray.ObjectRef)]

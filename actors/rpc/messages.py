@@ -14,7 +14,10 @@ from ray import cloudpickle
 from ray.exceptions import RayError
 
 from actors.rpc.process_loss import is_process_gone, process_gone
+from actors.rpc.ray_workarounds import skip_unused_serializers
 from dsms.data.batch import Batch
+
+skip_unused_serializers()  # here: every actor's module imports this one before Ray serializes anything
 
 # The concurrency groups of actors: each has threads of its own.
 BATCHES = "batches"  # of a host: receives batches while a turn runs

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import ray
 
@@ -24,14 +24,16 @@ from dsms.data.dead_letter import DeadLetter
 from dsms.engine.observers import Observer
 from dsms.errors import Cause, DsmsError
 from dsms.gc_tuning import reduce_gc
-from dsms.io import DeadLetterFile
+from dsms.io.dead_letters import DeadLetterFile
 from dsms.live.domain import Domain, apply_live_defaults
 from dsms.live.monitor.metrics import Samples
 from dsms.live.monitor.status import DomainStatus
 from dsms.live.query_set import QuerySet
 from dsms.measure.trace import TurnTrace
 from dsms.plan.graph import Plan
-from dsms.recording import RunRecorder
+
+if TYPE_CHECKING:
+    from dsms.recording.recorder import RunRecorder
 
 log = logging.getLogger("dsms")
 
@@ -171,6 +173,8 @@ class Scheduler:
         """The recorder of the run, on this node's disk; None where recording is off."""
         if not self._setup.record:
             return None
+        from dsms.recording.recorder import RunRecorder  # loads pyarrow: only when recording
+
         return RunRecorder(self._folder / self._setup.record / self._name, "live", strict=False, began=epoch)
 
     def _make_observers(self) -> list[Observer]:

@@ -23,6 +23,7 @@ from dsms.engine.engine import Engine
 from dsms.engine.ledger import Ledger, Queue
 from dsms.engine.policy import Policy, as_stateful
 from dsms.engine.ready_order import ReadyOrder
+from dsms.engine.turn_limit import describe_turns
 from dsms.errors import DsmsError, PlanError, PolicyError, existing
 from dsms.plan.graph import Plan, Query, Station, Stream
 from dsms.plan.segment import Segment
@@ -59,10 +60,11 @@ class Explanation:
     dynamic: bool  # whether priorities depend on the backlog
     segments: list[SegmentRank]
     charts: list[PathChart]
+    turn: str = ""  # the most that a turn takes
 
     def to_json(self) -> dict[str, Any]:
         """The segments as plain data; a figure that does not exist is None."""
-        return {"policy": self.policy, "segments": [segment.to_json() for segment in self.segments]}
+        return {"policy": self.policy, "turn": self.turn, "segments": [segment.to_json() for segment in self.segments]}
 
 
 def explain(
@@ -100,6 +102,7 @@ def explain(
             dynamic,
             [SegmentRank(s.names, -s.key + 0, *reasons.of(s)) for s in ranked] + [_rank_idle(s) for s in idle],
             charts,
+            describe_turns(decides, plan.settings),
         )
     finally:
         engine.row_runner.close()

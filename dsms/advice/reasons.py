@@ -41,9 +41,9 @@ class PathChart:
     path: list[str]  # operator i leads from point i to point i + 1
     points: list[Point]  # time spent on one tuple, and the bytes left of it
     envelope: list[int]  # the points on it
-    chains: list[list[str]]  # the operators of each of its pieces,
-    slopes: list[float]  # how fast it falls along it,
-    deltas: list[float]  # and how far the actual chart gets above it
+    chains: list[list[str]]  # by piece of the envelope: its operators
+    slopes: list[float]  # by piece: how fast the envelope falls
+    deltas: list[float]  # by piece: how far the chart gets above the envelope
 
     @property
     def title(self) -> str:
@@ -120,7 +120,9 @@ class PriorityExplainer:
         if "index" in read:
             inputs["place"] = segment.index + 1
             words.append(f"place {segment.index + 1} of {self._places} in the ring")
-        return inputs, ", ".join(words) or "all alike: the oldest tuple goes first"
+        if not read:
+            return inputs, "all alike: the oldest tuple goes first"
+        return inputs, ", ".join(words) or "computed by the policy"
 
     def _slope(self, segment: Segment) -> str:
         """Explain a slope by a piece of an envelope, or by the segment's own figures."""

@@ -19,7 +19,7 @@ from dsms.errors import DsmsError, PolicyError, existing
 from dsms.plan.graph import Plan
 from dsms.policies.registry import parameters, policy_named
 from dsms.policies.registry import policies as registered
-from dsms.simulate import Run, simulate
+from dsms.simulation import Run, simulate
 
 DEFAULT_SEEDS = 5
 BALANCED_WEIGHTS = {"memory": 1 / 3, "delay": 1 / 3, "rate": 1 / 3}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from dsms.config.fields import Field, IntegerField, NumberField
-from dsms.errors import PlanError
+from dsms.errors import DsmsError, PlanError
 from dsms.policies.registry import policy_names
 
 T = TypeVar("T")
@@ -26,8 +26,10 @@ def parse_policy_list(text: str) -> list[str]:
     for piece in text.split(","):
         if policies and "=" in piece and piece.partition(":")[0] not in policy_names():
             policies[-1] += f",{piece}"
-        else:
+        elif piece:
             policies.append(piece)
+    if not policies:
+        raise DsmsError(f"{text!r}: expected names of policies, as in chain,fifo,rr:tuples=30")
     return policies
 
 

@@ -101,6 +101,7 @@ def _show_segments(plan: str, found: Explanation, backlog: str | None) -> None:
     print(found.rule)
     if parameters:
         print(f"Parameters: {parameters}.")
+    print(f"A turn takes {found.turn}.")
     if found.dynamic:
         print(f"Priorities depend on the backlog: here {backlog or 'one tuple before every segment'}, all of one age.")
     elif backlog:

@@ -6,9 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
 ShowStep = Callable[[str], None]
 
 
@@ -18,6 +15,8 @@ def show_progress() -> Iterator[ShowStep]:
     if not sys.stderr.isatty():
         yield lambda text: print(f"dsms: {text}", file=sys.stderr, flush=True)
         return
+    from rich.console import Console
+
     with Console(stderr=True).status("") as status:
         yield lambda text: status.update(text)
 
@@ -28,6 +27,9 @@ def show_time_bar(text: str, until: float | None) -> Iterator[Callable[[float], 
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -45,6 +47,9 @@ def show_runs_bar() -> Iterator[Callable[[str, int, int], None] | None]:
     if not sys.stderr.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed} of {task.total} runs"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)

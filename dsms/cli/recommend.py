@@ -12,11 +12,10 @@ import json
 
 from dsms.advice import figures
 from dsms.advice.recommend import DEFAULT_SEEDS, SHOWN_FIGURES, Recommendation, recommend
-from dsms.cli.arguments import parse_nonnegative, parse_positive_int
+from dsms.cli.arguments import parse_nonnegative, parse_policy_list, parse_positive_int
 from dsms.cli.progress import show_runs_bar
 from dsms.cli.tables import format_cell, format_number, make_table, show
 from dsms.config.qos import TEMPLATES
-from dsms.errors import DsmsError
 from dsms.policies.registry import policy_names
 
 COLUMNS = ("policy", "memory mean", "max", "latency", "p99", "stale", "J")
@@ -52,7 +51,7 @@ def options(parser: argparse.ArgumentParser) -> None:
 def run(given: argparse.Namespace) -> int:
     if given.plot is not None:
         figures.check_image_file(given.plot)
-    chosen = [name for text in given.policies for name in split_policies(text)] if given.policies else None
+    chosen = [name for text in given.policies for name in parse_policy_list(text)] if given.policies else None
     with show_runs_bar() as tell:
         found = recommend(given.plan, given.qos, policies=chosen, seeds=given.seeds, until=given.until, progress=tell)
     if given.plot:
@@ -62,19 +61,6 @@ def run(given: argparse.Namespace) -> int:
         return 0
     _show(found)
     return 0
-
-
-def split_policies(text: str) -> list[str]:
-    """Split policies at commas; a comma before a parameter belongs to the policy before it."""
-    policies: list[str] = []
-    for part in text.split(","):
-        if "=" in part and ":" not in part and policies:
-            policies[-1] += f",{part}"
-        elif part:
-            policies.append(part)
-    if not policies:
-        raise DsmsError(f"--policies {text!r}: expected names of policies, as in chain,fifo,rr:tuples=30")
-    return policies
 
 
 def _show(found: Recommendation) -> None:

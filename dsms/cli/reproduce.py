@@ -21,7 +21,6 @@ from rich.table import Table
 from dsms.advice.figures import check_image_file
 from dsms.cli.arguments import parse_positive_int
 from dsms.cli.progress import show_runs_bar
-from dsms.cli.signals import handle_signals
 from dsms.errors import DsmsError
 from dsms.papers import Scale, Verdict, report
 from dsms.papers.export import describe_claim
@@ -88,7 +87,7 @@ def run(given: argparse.Namespace) -> int:
         raise DsmsError(f"--out {str(given.out)!r} is not a writable folder: {error.strerror}") from None
     check_image_file(given.out / "report.svg")
     scale = Scale(given.quick, given.seeds, tuple(str(Path(file).absolute()) for file in given.trace))
-    with handle_signals(), show_runs_bar() as progress:
+    with show_runs_bar() as progress:
         outcomes = reproduce(selection, scale, given.out, create_pool(given.on, given.jobs), given.fresh, progress)
     report.write_report(outcomes, scale, _command(given), date.today().isoformat(), given.out)
     if given.json:

@@ -14,9 +14,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
 from dsms.cli.arguments import add_plan_and_policy, add_record_option, parse_positive_int
 from dsms.errors import PolicyError
 
@@ -80,6 +77,9 @@ def _show_progress() -> Iterator[Callable[[int, float], None] | None]:
     if not sys.stderr.isatty() or sys.stdout.isatty():
         yield None
         return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.completed:,} rows, {task.fields[rate]:,.0f} a second"))
     with Progress(*columns, TimeElapsedColumn(), console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None, rate=0.0)

@@ -1,4 +1,4 @@
-"""Handles Ctrl-C and TERM for commands that start processes: the first ends the command, later ones are ignored."""
+"""Handles Ctrl-C and TERM: either ends a command in order, and neither disturbs an orderly shutdown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ def handle_signals() -> Iterator[None]:
     """Treat TERM like Ctrl-C, and lose neither.
 
     Python drops a KeyboardInterrupt that is raised while it forks or collects garbage: a timer then raises another.
+    Outside the main thread nothing is done: Python gives signals to the main thread alone.
     """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
     repeating: list[threading.Timer] = []
     main = threading.main_thread().ident
 

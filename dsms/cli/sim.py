@@ -12,8 +12,7 @@ import argparse
 import json
 from importlib.metadata import entry_points
 from pathlib import Path
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from dsms.advice.why import Decision, why
 from dsms.cli.arguments import (
@@ -31,7 +30,10 @@ from dsms.errors import DsmsError, PolicyError, existing
 from dsms.plan.graph import Plan
 from dsms.policies.registry import policy_named
 from dsms.query.plan_file import read_plan
-from dsms.simulate import Run, simulate
+from dsms.simulation import Run, simulate
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 DEFAULT_POLICIES = ("fifo",)
 COLUMNS = ("memory max", "mean", "latency", "p99", "stale", "wait", "results", "turns", "switches")

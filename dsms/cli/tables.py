@@ -1,18 +1,20 @@
-"""Prints tables and formats numbers, times and shares for the console."""
+"""Prints tables and formats numbers, times and shares for the console; imports rich when a table is made."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.markup import escape
-from rich.measure import Measurement
-from rich.table import Table
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def make_table(title: str, columns: Sequence[str], left: Iterable[str] = (), caption: str = "") -> Table:
     """Make an empty table; the columns in `left` are left-aligned, all others right-aligned."""
+    from rich.box import SIMPLE_HEAD
+    from rich.markup import escape
+    from rich.table import Table
+
     made = Table(title=escape(title), box=SIMPLE_HEAD, caption=caption or None)
     texts = set(left)
     for column in columns:
@@ -22,6 +24,9 @@ def make_table(title: str, columns: Sequence[str], left: Iterable[str] = (), cap
 
 def show(made: Table) -> None:
     """Print a table; a narrow window wraps whole lines instead of cutting columns."""
+    from rich.console import Console
+    from rich.measure import Measurement
+
     console = Console()
     console.width = max(console.width, Measurement.get(console, console.options.update(width=1000), made).maximum)
     with console.capture() as written:
@@ -55,4 +60,6 @@ def list_input_names(inputs: Iterable[Mapping[str, object]]) -> list[str]:
 
 
 def format_cell(value: float | str | None) -> str:
+    from rich.markup import escape
+
     return escape(value) if isinstance(value, str) else format_number(value)

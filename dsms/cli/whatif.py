@@ -11,14 +11,15 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
-
-from rich.table import Table
+from typing import TYPE_CHECKING, Any
 
 from dsms.cli.arguments import parse_nonnegative, parse_policy_list
 from dsms.cli.progress import show_time_bar
 from dsms.cli.tables import format_cell, format_number, format_percent, format_seconds, make_table, show
 from dsms.policies.registry import policy_names
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 COLUMNS = ("memory mean", "max", "latency", "p99", "stale", "results", "turns")
 

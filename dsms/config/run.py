@@ -30,7 +30,7 @@ class Settings:
     history: Annotated[float, NumberField(above=0, below=1)] = 0.875  # "average": the weight of older measurements
     window: Number = 10.0  # "window": how long statistics are gathered before they are used
     seed: Annotated[int, IntegerField(least=0)] = 1
-    slice: Limit = None  # longest turn; None: one tuple in virtual time, 20 ms on the other clocks
+    slice: Limit = None  # longest turn; None: the clock's, one tuple in virtual time, else 20 ms
     until: Annotated[float | None, NumberField(least=0)] = None  # arrivals after this are not admitted
     max_wait: Limit = None  # a segment with work that has waited longer runs next, whatever its priority
     scheduling_cost: Annotated[float, NumberField(least=0)] = 0.0  # of entering a changed priority into the ready order

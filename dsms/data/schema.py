@@ -79,6 +79,12 @@ def conform(batch: Batch, schema: Schema, stream: str) -> Batch:
     return replace(batch, columns={**batch.columns, **changed}) if changed else batch
 
 
+def infer_schema(batch: Batch) -> Schema:
+    """Infer a schema from the columns of a batch."""
+    names = [name for name in batch.columns if not name.endswith(NULLS_SUFFIX)]
+    return Schema.of({name: type_of_dtype(batch.columns[name].dtype) for name in names})
+
+
 def type_of_dtype(dtype: np.dtype[np.generic]) -> str:
     """Return the schema type of a numpy dtype."""
     kinds = {"i": "int64", "u": "int64", "f": "float64", "b": "bool", "O": "string", "U": "string", "T": "string"}

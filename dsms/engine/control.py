@@ -163,7 +163,7 @@ class EngineControl:
         """Return what a turn may take when the policy sets no share."""
         time = self._clock.slice if self._plan.settings.slice is None else self._plan.settings.slice
         if time is not None:
-            return Share(segment.take, time)
+            return Share(segment.take, time * self._clock.budget)  # in cost, as all that a turn adds up
         return ONE_TUPLE if segment.take == math.inf else Share(segment.take, math.inf)
 
     def limit_share(self, share: Share | None, segment: Segment) -> Share:
@@ -171,5 +171,7 @@ class EngineControl:
         limit = segment.limit
         if share is None:
             return limit
-        time = share.time if self._plan.settings.slice is None else min(share.time, limit.time)
+        time = share.time * self._clock.budget
+        if self._plan.settings.slice is not None:
+            time = min(time, limit.time)
         return Share(max(1, min(share.tuples, segment.take)), time)

@@ -15,8 +15,8 @@ from dsms.engine.control import ONE_TUPLE, EngineControl
 from dsms.engine.ledger import Ledger, Queue
 from dsms.engine.observers import Observer, ObserverList
 from dsms.engine.policy import Policy
-from dsms.engine.runners import Runner, Step, inline_runner
-from dsms.engine.runners.runner import NO_RESULTS, DeadLetterSink, Sink, StepFields, as_row_runner, count_steps_done
+from dsms.engine.runners import DeadLetterSink, Runner, Sink, Step, inline_runner
+from dsms.engine.runners.runner import NO_RESULTS, StepFields, as_row_runner, name_steps, split_steps
 from dsms.engine.shedding import Shedder
 from dsms.engine.starvation import StarvationGuard
 from dsms.engine.statistics import STATISTICS_KINDS
@@ -56,8 +56,7 @@ class Engine:
         self.runner.sink, self.runner.on_dead_letter = sink, aside
         self._progress = Watermarks(plan)
         self.runner.clock_driven = self._progress.clock_driven
-        # Empty unless an operator waits for time and the clock drives its streams.
-        self._deadlines = self.runner.deadlines
+        self._deadlines = self.runner.deadlines  # empty unless the clock drives streams of operators that wait for time
         self._work = self.runner.work
         self.row_runner = as_row_runner(self.runner)
         self.statistics = STATISTICS_KINDS[plan.settings.statistics](plan, self._schedule.rates)
@@ -76,7 +75,9 @@ class Engine:
         self._ended = False  # whether ordered merges know that no more tuples arrive
         self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
         self._next_arrival = self._next_event = -math.inf  # the next event is the arrival or the cut
-        self.observers = ObserverList()
+        self.observers = heard = ObserverList()
+        self._on_begin, self._on_elapse, self._on_turn = heard.on_begin, heard.on_elapse, heard.on_turn
+        self._on_arrive, self._on_taking = heard.on_arrive, heard.on_taking
         self.watch(*observers, self.statistics)
         self.start(policy)
         self._load_next_chunk()
@@ -96,7 +97,7 @@ class Engine:
         if self._deadlines and earliest_deadline_s(self._deadlines) <= now:
             self._fire_deadlines(now)
         if self.shedder.active:
-            self.shedder.look(self)
+            self.shedder.drop_excess(self)
         control = self.control
         order = control.ready
         segment = order.first() if not control.is_guarded else order.look(now)
@@ -109,7 +110,7 @@ class Engine:
             now = self.clock.now()
             if now > self._cut:
                 return False  # the decision itself took until the cut
-        for tell in self.observers.on_begin:
+        for tell in self._on_begin:
             tell(now)
         if control.on_served is not None:
             control.on_served(segment)
@@ -144,7 +145,7 @@ class Engine:
             raise DsmsError(f"push of {rows!r} into {stream!r}: expected a Batch or a number of tuples")
         if not count:
             return
-        now = self.clock.now()
+        now = self.clock.admit(rows.due if isinstance(rows, BatchRef) else None)
         self._signal_end(False)
         self.elapse(now)
         self.lag = rows.lag(now) if isinstance(rows, BatchRef) else 0.0
@@ -159,7 +160,7 @@ class Engine:
             for number in range(chunk.first, chunk.first + count):
                 self._hold(place, 1, self.runner.admit(place, number, self.admitted, now))
                 self.admitted += 1
-        for tell in self.observers.on_arrive:
+        for tell in self._on_arrive:
             tell(now, place, count)
         self.lag = 0.0
 
@@ -177,7 +178,7 @@ class Engine:
     def finish(self, now: float) -> None:
         """End the run at this instant: flush the journal to the observers and close the runner."""
         self.elapse(now)
-        for tell in self.observers.on_taking:
+        for tell in self._on_taking:
             tell(now)
         self.fold()
         self.row_runner.close()
@@ -227,12 +228,11 @@ class Engine:
             if self._next_event < now:
                 self._admit(now, inclusive=False)
                 if now > self._cut:
-                    done = count_steps_done(self._cut, start, steps)
-                    steps, self.unfinished_steps = steps[:done], [Step._make(step) for step in steps[done:]]
+                    steps, self.unfinished_steps = split_steps(steps, start, self._cut)
                     break
             journal.instants.append(now)  # `elapse` inlined: this runs for every tuple
             journal.held.append(ledger.held)
-            for tell in self.observers.on_elapse:
+            for tell in self._on_elapse:
                 tell(now)
             ledger.held += made * queue.copies - taken
             if self._sized:
@@ -243,9 +243,9 @@ class Engine:
         if not steps:
             return
         journal.segments.append(segment.serial)
-        if self.observers.on_turn:
-            named = [Step._make(step) for step in steps]
-            for tell in self.observers.on_turn:
+        if self._on_turn:
+            named = name_steps(steps)
+            for tell in self._on_turn:
                 tell(start, segment, named)
         if len(journal.segments) == FLUSH_TURNS or journal.rows > FLUSH_RESULTS:
             self.fold()
@@ -253,12 +253,12 @@ class Engine:
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Return the tuples that the step frees when done; free here what leaves memory when the step starts."""
         ledger = self.ledger
-        if self.observers.on_taking and self._next_event <= now:
+        if self._on_taking and self._next_event <= now:
             self._admit(now, inclusive=True)  # observers that look at memory now must see the latest arrivals
         taken_bytes, made_bytes = sizes or (taken * queue.buffer.size, made * queue.outlet.size)
         freed, freed_bytes = queue.buffer.release(queue, taken, taken_bytes)
         if not self._in_service:
-            for tell in self.observers.on_taking:
+            for tell in self._on_taking:
                 tell(now)
             ledger.held -= freed
             ledger.held_bytes -= freed_bytes
@@ -277,7 +277,7 @@ class Engine:
             size = self.runner.admit(place, self._arrivals.first + self._position, self.admitted, instant)
             self._hold(place, 1, size)
             self.admitted += 1
-            for tell in self.observers.on_arrive:
+            for tell in self._on_arrive:
                 tell(instant, place, 1)
             self._position += 1
             if self._position < len(self._arrivals.instants):
@@ -292,7 +292,7 @@ class Engine:
         self.journal.held.append(self.ledger.held)
         if self._sized:
             self.journal.held_bytes.append(self.ledger.held_bytes)
-        for tell in self.observers.on_elapse:
+        for tell in self._on_elapse:
             tell(now)
 
     def _hold(self, place: int, count: int, size: float) -> None:

@@ -1,4 +1,4 @@
-"""Observer: receives the engine's events without changing them; a failing observer is removed, not fatal."""
+"""Observer: receives the engine's events without changing them; one that fails gets no more events."""
 
 from __future__ import annotations
 
@@ -50,12 +50,25 @@ class Observer:
         """Another policy decides from the next turn on."""
 
 
+EVENTS = ("read", "elapse", "arrive", "begin", "taking", "turn", "swap", "shed")
+
+
 class ObserverList:
-    """The observers of an engine; for each event, the methods of the observers that override it."""
+    """The observers of an engine; for each event, the methods of the observers that override it.
+
+    The lists of methods stay the same objects, so that the engine's loop may hold them.
+    """
 
     def __init__(self) -> None:
         self._observers: list[Observer] = []
-        self._collect()
+        self.on_read: list[Callable[..., None]] = []
+        self.on_elapse: list[Callable[..., None]] = []
+        self.on_arrive: list[Callable[..., None]] = []
+        self.on_begin: list[Callable[..., None]] = []
+        self.on_taking: list[Callable[..., None]] = []
+        self.on_turn: list[Callable[..., None]] = []
+        self.on_swap: list[Callable[..., None]] = []
+        self.on_shed: list[Callable[..., None]] = []
 
     def __iter__(self) -> Iterator[Observer]:
         return iter(self._observers)
@@ -71,14 +84,10 @@ class ObserverList:
         self._collect()
 
     def _collect(self) -> None:
-        self.on_read, self.on_elapse = self._handlers("read"), self._handlers("elapse")
-        self.on_arrive, self.on_begin = self._handlers("arrive"), self._handlers("begin")
-        self.on_taking, self.on_turn = self._handlers("taking"), self._handlers("turn")
-        self.on_swap, self.on_shed = self._handlers("swap"), self._handlers("shed")
-
-    def _handlers(self, event: str) -> list[Callable[..., None]]:
-        receivers = [o for o in self._observers if getattr(type(o), event) is not getattr(Observer, event)]
-        return [getattr(o, event) if o.trusted else _guard(getattr(o, event)) for o in receivers]
+        for event in EVENTS:
+            receivers = [o for o in self._observers if getattr(type(o), event) is not getattr(Observer, event)]
+            methods: list[Callable[..., None]] = getattr(self, f"on_{event}")
+            methods[:] = [getattr(o, event) if o.trusted else _guard(getattr(o, event)) for o in receivers]
 
 
 def _guard(method: Callable[..., None]) -> Callable[..., None]:

@@ -1,4 +1,4 @@
-"""OrderedMerge: lets a join or union take tuples from its inputs in timestamp order.
+"""OrderedMerge: lets a join or union take tuples from its inputs in the order of their arrival.
 
 Babcock et al., "Chain": no tuple is processed before an older one, so a station is blocked while an input is empty.
 Bai and Zaniolo, section 4.1: the wait is needless if a lower bound of the empty input's next timestamp is known. The

@@ -149,7 +149,7 @@ class ReadyOrder:
         """Rank the segments with several queues, now that all queues are up to date."""
         for segment in self._dirty_segments.values():
             if segment.linear:
-                self._check_linear(segment)
+                self._update_path(segment)
             oldest = segment.start().entered_head
             if oldest == NO_HEAD:
                 segment.pending = sum(q.backlog_counted for q in segment.queues) if self._merges else 0
@@ -158,8 +158,8 @@ class ReadyOrder:
                 self._rank(segment, oldest)
         self._dirty_segments.clear()
 
-    def _check_linear(self, segment: Segment) -> None:
-        """Return whether all tuples of a path are in its first queue, as they are unless a turn ended inside."""
+    def _update_path(self, segment: Segment) -> None:
+        """Update a path's backlog, and note whether its first queue holds all of it: not if a turn ended inside."""
         first, *inside = segment.queues
         first.backlog_counted, first.entered_head = first.count, first.oldest
         left = sum(queue.backlog_counted for queue in inside)

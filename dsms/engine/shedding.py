@@ -40,8 +40,8 @@ class Shedder:
         self._barred = [queue for station in own for queue in self._ledger.inputs[station.index]]
         self.active = bool(self._limited or self._barred)
 
-    def look(self, engine: Engine) -> None:
-        """Drop the rows above each limit."""
+    def drop_excess(self, engine: Engine) -> None:
+        """Drop the rows above each limit, and all rows of quarantined queries."""
         for queue, way, ceiling in self._limited:
             if queue.count > ceiling:
                 self._shed(engine, queue, self._places(way, int(queue.count), ceiling))

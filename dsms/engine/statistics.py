@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dsms.engine.engine import Engine
 
 
+MIN_COST = 1e-12  # of a tuple, where less was measured
+
+
 class StationCounters:
     """A station's work since an instant."""
 
@@ -175,12 +178,12 @@ class MeasuredStatistics(Statistics):
     def set_estimate(self, index: int, cost: float, selectivity: float) -> None:
         """Set a station's estimate."""
         known, operator = self._estimates[index], self._engine.plan.stations[index].operator
-        known.cost = max(cost, 1e-12)  # policies divide by it
+        known.cost = max(cost, MIN_COST)  # policies divide by it
         known.selectivity, known.is_assumed = selectivity, False
         if not operator.startup:  # with a start-up cost, only the declared marginal cost is known
             known.marginal_cost = known.cost
 
-    def close(self, now: float) -> None:
+    def end_window(self, now: float) -> None:
         """End a window: take the rates measured in it, and let the policy cut the plan again."""
         if any(self._arrived):
             self.flow([count / self._length for count in self._arrived])
@@ -196,6 +199,7 @@ class AverageStatistics(MeasuredStatistics):
     def __init__(self, plan: Plan, rates: Sequence[float] | None = None) -> None:
         super().__init__(plan, rates)
         self._weight = plan.settings.history
+        self._recent = [StationCounters() for _ in plan.stations]  # its counts fade with every run
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
@@ -207,9 +211,17 @@ class AverageStatistics(MeasuredStatistics):
             w = 0.0 if known.is_assumed else self._weight  # the first measurement replaces an assumption
             cost = w * known.cost + (1 - w) * run.busy / run.consumed
             self.set_estimate(index, cost, w * known.selectivity + (1 - w) * run.produced / run.consumed)
+            if self._engine.clock.meter() is not None and not self._plan.stations[index].operator.startup:
+                known.marginal_cost = self._measure_marginal_cost(self._recent[index], run)
         self._engine.control.remeasure([self._engine.plan.stations[index] for index in runs])
         if start >= self._ends:
-            self.close(start)
+            self.end_window(start)
+
+    def _measure_marginal_cost(self, recent: StationCounters, run: StationCounters) -> float:
+        """Return the cost of one more row: by rows, because a run of few rows costs more than its rows do."""
+        recent.busy = self._weight * recent.busy + run.busy
+        recent.consumed = self._weight * recent.consumed + run.consumed
+        return max(recent.busy / recent.consumed, MIN_COST)
 
 
 class WindowStatistics(MeasuredStatistics):
@@ -234,19 +246,19 @@ class WindowStatistics(MeasuredStatistics):
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         super().turn(start, segment, steps)
         if start >= self._ends:  # no turn for longer than a window
-            self.close(start)
+            self.end_window(start)
         for step in steps:
             self._window[step.queue.station.index].add(step)
             start += step.cost
         if start >= self._ends:
-            self.close(start)
+            self.end_window(start)
 
-    def close(self, now: float) -> None:
+    def end_window(self, now: float) -> None:
         for index, count in enumerate(self._window):
             if count.consumed:  # a station without input keeps its estimate
                 self.set_estimate(index, count.busy / count.consumed, count.produced / count.consumed)
         self._window = [StationCounters(now) for _ in self._window]
-        super().close(now)
+        super().end_window(now)
 
 
 STATISTICS_KINDS = {"declared": Statistics, "average": AverageStatistics, "window": WindowStatistics}

@@ -36,7 +36,7 @@ class Watermarks:
     def __init__(self, plan: Plan) -> None:
         self._streams = plan.streams
         self.places = {stream.name: place for place, stream in enumerate(plan.streams)}
-        self._has_consumers = [any(station.timed for station in stream.consumers) for stream in plan.streams]
+        self._is_timed = [any(station.timed for station in stream.consumers) for stream in plan.streams]
         self._watermarks = [MIN_TIMESTAMP] * len(plan.streams)  # no older rows will arrive
         self._latest = MIN_TIMESTAMP  # the highest timestamp of all rows so far
         self._above = _find_clock_driven(plan)
@@ -77,7 +77,7 @@ class Watermarks:
         """Set a stream's watermark; return what to send, if that advances it."""
         place = self.places[name]
         self._watermarks[place] = max(self._watermarks[place], watermark)
-        return (place, Batch(watermark=watermark)) if self._has_consumers[place] else None
+        return (place, Batch(watermark=watermark)) if self._is_timed[place] else None
 
     def end_all(self) -> Iterator[tuple[int, Batch]]:
         """Yield the final watermark of every stream: event time stops at the last row."""
@@ -85,7 +85,7 @@ class Watermarks:
         last = max(self._latest + 1, *self._watermarks)
         if last <= MIN_TIMESTAMP + 1:
             last = 1  # there were no rows
-        for place, heard in enumerate(self._has_consumers):
+        for place, heard in enumerate(self._is_timed):
             if heard:
                 yield place, Batch(watermark=last, ended=True)
 

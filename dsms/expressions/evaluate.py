@@ -30,10 +30,10 @@ from dsms.expressions.null_rules import (
     compile_strict,
 )
 from dsms.expressions.row_errors import RowErrors
+from dsms.expressions.scalar_functions import EMPTY_VALUES
 from dsms.expressions.signatures import NULL_TYPE, common_type
 from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal, Value
 from dsms.expressions.types import NO_FUNCTIONS, find_signature, type_of
-from dsms.expressions.user_functions import EMPTY_VALUES
 
 # Functions that may have a value although an argument is null.
 LAZY_FORMS: dict[str, Callable[[Sequence[CompiledPart]], Work]] = {

@@ -9,6 +9,7 @@ import numpy as np
 
 from dsms.expressions import arithmetic, strings
 from dsms.expressions.arithmetic import Kernel, without_faults
+from dsms.expressions.scalar_functions import UserFunction
 from dsms.expressions.signatures import (
     Rule,
     Types,
@@ -25,7 +26,6 @@ from dsms.expressions.signatures import (
     same_number_rule,
     same_type_rule,
 )
-from dsms.expressions.user_functions import UserFunction
 
 __all__ = ["BUILT_IN", "BuiltIn", "UserFunction"]
 

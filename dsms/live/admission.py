@@ -1,6 +1,7 @@
 """Admits rows to a domain while it is below its memory limit; makes producers wait while it is full.
 
-A producer gets its acknowledgement when its rows are admitted, and sends no more before: that is the back-pressure.
+A frame is acknowledged when its rows are admitted. A client with too many unacknowledged frames stops sending:
+that is the back-pressure.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(eq=False)
 class _Request:
-    """Rows that one producer sent together; answered when the last of them is admitted, or by `job` at once."""
+    """Rows that one producer sent together; answered, with the result of `job`, when the last is admitted."""
 
     left: int = 1
     answer: Future[Any] = field(default_factory=Future)

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, monotonic_s
 from dsms.config.live import LiveConfig
@@ -31,7 +31,9 @@ from dsms.live.query_set import QuerySet
 from dsms.live.watchdog import StallCause, Watchdog
 from dsms.policies.adaptive.gatherer import format_policy
 from dsms.policies.registry import policy_named
-from dsms.recording import RunRecorder
+
+if TYPE_CHECKING:
+    from dsms.recording.recorder import RunRecorder
 
 log = logging.getLogger("dsms")
 ADMISSION_RETRY_S = 0.2  # how often to try to admit waiting rows while nothing else happens
@@ -263,10 +265,8 @@ class Domain:
             log.exception("domain %s has failed", self.name)
             killed, self.cause = self.watchdog.ended, cause_of(error)
             message = f"{type(error).__name__}: {error}"
-            self.state, self.error = (
-                "failed",
-                message if killed is None else f"{killed.what}, and was killed ({message})",
-            )
+            self.state = "failed"
+            self.error = message if killed is None else f"{killed.what}, and was killed ({message})"
             self._admission.refuse(self._failure())
             working = False
         self._is_in_turn = False
@@ -295,6 +295,7 @@ class Domain:
             if self.state != "running" or self.engine.clock.exact
             else earliest_deadline_s(self.engine.runner.deadlines)
         )
+        self.engine.clock.idle()
         wait = due - self.engine.clock.now()
         self._mailbox.wait(min(wait, ADMISSION_RETRY_S) if self._admission.has_waiting else wait)
 

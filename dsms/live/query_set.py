@@ -22,7 +22,7 @@ from dsms.plan.graph import Plan, Query, Station, Stream
 from dsms.query.plan_file import check_plan, compile_plan, read_compile_context
 from dsms.query.planner import ExistingQueries
 from dsms.query.query_reader import QueryReader
-from dsms.query.stream_tables import read_stream
+from dsms.query.stream_reader import read_stream
 
 MERGEABLE_TABLES = (
     "streams",

@@ -36,7 +36,7 @@ class PolicyPhase:
     stale: float = 0.0  # the part of it in which they were stale
     latency: Histogram = field(default_factory=Histogram, repr=False)  # of all results
 
-    def hold(self, spans: Floats, held: Floats, queries: int) -> None:
+    def add_memory(self, spans: Floats, held: Floats, queries: int) -> None:
         """Add spans of time with the tuples held in each, and the number of queries that could be stale."""
         lasting = spans > 0  # a span of no length holds nothing
         self.memory_max = max(self.memory_max, float(held[lasting].max(initial=0.0)))
@@ -44,12 +44,12 @@ class PolicyPhase:
         self.watched += float(spans.sum())
         self.asked += queries * float(spans.sum())
 
-    def leave(self, completions: Completions) -> None:
+    def add_results(self, completions: Completions) -> None:
         """Add results that left in this phase."""
         self.latency.add_all(completions.left - completions.arrived, completions.alike)
         self.results += int(completions.alike.sum())
 
-    def age(self, pieces: StaleIntervals) -> None:
+    def add_staleness(self, pieces: StaleIntervals) -> None:
         """Add the part of these stale intervals that lies in this phase."""
         end = INFINITY if self.until is None else self.until
         inside = np.minimum(pieces.until, end) - np.maximum(pieces.since, self.since)
@@ -103,19 +103,19 @@ class PolicyPhases:
         if journal.instants:
             instants = np.maximum(np.fromiter(journal.instants, np.float64, len(journal.instants)), self._last)
             held = np.fromiter(journal.held, np.float64, len(instants))
-            present.hold(np.diff(instants, prepend=self._last), held, queries)
+            present.add_memory(np.diff(instants, prepend=self._last), held, queries)
             self._last = float(instants[-1])
         if len(completions.query_index):
-            present.leave(completions)
+            present.add_results(completions)
         earliest = float(pieces.since.min(initial=INFINITY))
         for phase in reversed(self.kept):
-            phase.age(pieces)
+            phase.add_staleness(pieces)
             if phase.since <= earliest:
                 break
 
     def accrue_to(self, now: float, held: float, queries: int) -> None:
         """Account for memory held since the last event, up to now; called between turns."""
-        self.present.hold(np.array([max(0.0, now - self._last)]), np.array([held], np.float64), queries)
+        self.present.add_memory(np.array([max(0.0, now - self._last)]), np.array([held], np.float64), queries)
         self._last = max(now, self._last)
 
     def swap(self, now: float, policy: str) -> None:

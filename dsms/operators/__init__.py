@@ -2,6 +2,6 @@
 
 from dsms.operators.abstract import AbstractOperator
 from dsms.operators.base import Operator
-from dsms.operators.user_function import FunctionOperator
+from dsms.operators.batch_function import FunctionOperator
 
 __all__ = ["AbstractOperator", "FunctionOperator", "Operator"]

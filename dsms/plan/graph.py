@@ -17,7 +17,16 @@ from dsms.operators import AbstractOperator
 from dsms.plan.segment import Segment
 from dsms.plan.station import Query, SheddingRule, Station, Stream
 
-__all__ = ["Plan", "Query", "SheddingRule", "Station", "Stream", "find_surviving_stations", "sort_topologically"]
+__all__ = [
+    "Plan",
+    "Query",
+    "SheddingRule",
+    "Station",
+    "Stream",
+    "find_surviving_stations",
+    "is_append_only",
+    "sort_topologically",
+]
 
 
 @dataclass(eq=False)
@@ -111,6 +120,18 @@ def find_surviving_stations(before: Plan, after: Plan) -> dict[str, Station]:
     """Return, by name, the stations of `before` that are also in `after`: the same operator object, not a namesake."""
     operators = {station.name: station.operator for station in after.stations}
     return {station.name: station for station in before.stations if operators.get(station.name) is station.operator}
+
+
+def is_append_only(query: Query) -> bool:
+    """Whether no query upstream retracts rows."""
+    ahead: list[object] = list(query.stations)
+    while ahead:
+        station = ahead.pop()
+        if isinstance(station, Station):
+            if station.query.node is not None and not station.query.node.is_append_only:
+                return False
+            ahead += station.inputs
+    return True
 
 
 def sort_topologically(stations: Sequence[Station]) -> list[Station]:

@@ -12,6 +12,7 @@ from dsms.plan.estimate import Estimate
 from dsms.plan.station import Station
 
 _NEXT_SERIAL = itertools.count()
+TRIAL_ROWS = 1024  # that a step may take where the cost of a row is neither declared nor measured
 
 
 class Share(NamedTuple):
@@ -19,6 +20,14 @@ class Share(NamedTuple):
 
     tuples: float
     time: float  # limits every tuple but the first
+
+
+class QueueCost(NamedTuple):
+    """What is known of the cost of a tuple in one of a segment's queues."""
+
+    step: float  # time of the next step on it
+    path: float  # time of all its steps inside the segment
+    trial: float = math.inf  # the most tuples that a step may take while its cost is unknown
 
 
 class InputQueue(Protocol):
@@ -37,6 +46,8 @@ class Segment:
 
     __slots__ = (
         "after",
+        "costs",
+        "estimate_of",
         "freed",
         "heads",
         "index",
@@ -45,7 +56,6 @@ class Segment:
         "linear",
         "mean_cost",
         "next_cost",
-        "oldest",
         "only",
         "order",
         "pending",
@@ -66,7 +76,6 @@ class Segment:
         self.startup = max(station.operator.startup for station in stations)
         # What a policy reads:
         self.pending: float = 0  # tuples in its queues
-        self.oldest: float = 0  # sequence number of the oldest of them
         self.selectivity = 1.0  # results per tuple taken in; outputs where no results leave here
         self.mean_cost = 0.0  # time per tuple taken in, including the work on its outputs inside the segment
         self.next_cost = 0.0  # the same for one more tuple in the same turn, after the start-up cost
@@ -80,6 +89,8 @@ class Segment:
         self.queues: tuple[Any, ...] = ()
         self.only: Any = None  # its queue, if it has exactly one
         self.after: dict[int, tuple[Any, ...]] = {}  # by queue: the segment's own queues downstream, the first one last
+        self.costs: dict[int, QueueCost] | None = None  # by queue, once a slice has asked for them
+        self.estimate_of: Callable[[Station], Estimate] | None = None  # what its figures were computed from
         self.linear = False  # whether its stations form a path, none with a start-up cost
         self.heads: list[tuple[float, int, int, Any]] = []  # heap of its queues' heads, if it has several; some stale
         self.key = 0.0  # minus its priority, as last ranked
@@ -108,6 +119,7 @@ class Segment:
 
     def measure(self, estimate_of: Callable[[Station], Estimate], shared: bool) -> None:
         """Compute the segment's figures from its stations' estimates; `shared`: readers share one copy of a tuple."""
+        self.estimate_of, self.costs = estimate_of, None
         inside = {id(station) for station in self.stations}
         # A segment with several inputs has the means of their figures, weighted by their rates.
         entrances = [
@@ -139,3 +151,18 @@ class Segment:
                 self.selectivity += outputs
             if outside:
                 self.freed -= outputs * station.size * (1 if shared else len(outside))
+
+    def queue_costs(self, measured: bool) -> dict[int, QueueCost]:
+        """Return what a tuple in each queue costs; `measured`: an assumed cost is none, for the clock measures it."""
+        if self.costs is None:
+            assert self.estimate_of is not None
+            by_station: dict[int, QueueCost] = {}
+            for station in sorted(self.stations, key=lambda s: s.index, reverse=True):
+                estimate = self.estimate_of(station)
+                unknown = measured and estimate.is_assumed
+                step = 0.0 if unknown else estimate.marginal_cost
+                behind = sum(by_station[c.index].path for c in station.consumers if c.index in by_station)
+                path = step + estimate.selectivity * behind
+                by_station[station.index] = QueueCost(step, path, TRIAL_ROWS if unknown else math.inf)
+            self.costs = {queue.index: by_station[queue.station.index] for queue in self.queues}
+        return self.costs

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dsms.algebra import Node
-from dsms.arrivals import Arrivals
-from dsms.data.schema import Schema
-from dsms.operators import Operator
+if TYPE_CHECKING:  # a host needs no algebra and no arrivals
+    from dsms.algebra import Node
+    from dsms.arrivals import Arrivals
+    from dsms.data.schema import Schema
+    from dsms.operators import Operator
 
 
 @dataclass(eq=False)

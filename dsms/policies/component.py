@@ -1,7 +1,8 @@
 """Component-based: runs the connected operators with the highest output rate first, each tuple through all of them.
 
 Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", sections 2 and 3: rate R = sigma/tau; a component acts as one
-operator with its average time and selectivity.
+operator with its average time and selectivity. The paper has no slice; one may stop a tuple between two operators, and
+the component's next turn continues with it.
 """
 
 from __future__ import annotations

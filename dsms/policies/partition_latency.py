@@ -2,7 +2,7 @@
 
 Bai and Zaniolo: "Minimizing Latency and Memory in DSMS", section 4, branches by non-increasing slope (printed the other
 way round). A path is never broken. A component in which streams meet is not partitioned: it has one output rate, by the
-rates of its streams (section 4.1).
+rates of its streams (section 4.1). A slice may stop a tuple inside a segment; its next turn continues with that tuple.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""QueryPolicy: base of the policies that schedule whole queries; defines the cut and the order of ties."""
+"""QueryPolicy: base of the policies that schedule whole queries; defines the cut and the order of ties.
+
+Sharaf et al. decide between tuples and know no slice: a turn of one tuple, as in virtual time, does the same. A slice
+binds these policies as all others: it may stop a tuple between two operators, and the query's next turn continues it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Round robin over operators (`rr`) or queries (`rr-query`): each in turn; segments without work are skipped."""
+"""Round robin over operators (`rr`) or queries (`rr-query`): each in turn; segments without work are skipped.
+
+A visit is a turn: at most `tuples`, at most `time`, or what the plan's `slice` allows. With `tuples` or `time`, and no
+`slice` in the plan, the clock's own slice does not apply: `rr-query:tuples=1` takes a tuple through the whole query.
+"""
 
 from __future__ import annotations
 

@@ -14,8 +14,8 @@ from dsms.config.run import Settings
 from dsms.data.batch import Batch
 from dsms.data.schema import DTYPES, Schema
 from dsms.errors import PlanError
-from dsms.expressions.user_functions import UserFunction
-from dsms.operators.user_function import load_function
+from dsms.expressions.scalar_functions import UserFunction
+from dsms.operators.batch_function import load_function
 from dsms.plan.graph import Query, Stream
 from dsms.query.cql import Catalog, compile_query, referenced_names
 from dsms.query.fluent import QueryBuilder

@@ -17,7 +17,7 @@ from dsms.errors import PlanError, existing
 from dsms.plan.graph import Plan, Stream
 from dsms.policies.adaptive.settings import Tuning
 from dsms.query.query_reader import QueryReader
-from dsms.query.stream_tables import read_relation, read_stream, set_arrivals_for_utilisation
+from dsms.query.stream_reader import read_relation, read_stream, set_arrivals_for_utilisation
 
 if TYPE_CHECKING:
     from dsms.query.compile import CompileContext

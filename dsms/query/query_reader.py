@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dsms.algebra import Node
 from dsms.config.fields import (
     AnyField,
     ChoiceField,
@@ -25,11 +24,12 @@ from dsms.config.run import Settings
 from dsms.errors import PlanError, existing
 from dsms.operators import AbstractOperator, FunctionOperator, Operator
 from dsms.operators.base import DEFAULT_ROW_COST_S
+from dsms.operators.batch_function import load_function
 from dsms.operators.reorder import ReorderOperator
-from dsms.operators.user_function import load_function
 from dsms.plan.graph import Query, SheddingRule, Station, Stream
 
 if TYPE_CHECKING:
+    from dsms.algebra import Node
     from dsms.query.compile import CompileContext
     from dsms.query.planner import ExistingQueries
 

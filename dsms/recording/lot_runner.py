@@ -119,4 +119,4 @@ class _SimulatedHosts:
     def run_step(self, stop: Queue, at: float, startup: float, most: float) -> tuple[float, float, float]:
         step = self._work(stop, at, startup, most)
         self.steps.append(step)
-        return step.taken, step.made, step.cost
+        return step.taken, step.made, at + step.cost

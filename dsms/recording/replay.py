@@ -30,7 +30,8 @@ class ReplayClock(VirtualClock):
         about = recording.about
         self.slice, self.budget = about["slice"], about["budget"]
         self._each, self._stretch = measured.pace.line()
-        self._measured = about["clock"] == "wall"
+        if about["clock"] == "wall":  # the slice counted all time that passed, not the work alone
+            self.budget, self._stretch = self.budget / max(self._stretch, 1e-9), 1.0
         self._owed = 0.0
         self._now = self._ready = recording.since
 
@@ -43,9 +44,6 @@ class ReplayClock(VirtualClock):
         now = super().spend(owed + cost * self._stretch / self.budget)
         self._ready = now + self._each
         return now
-
-    def meter(self) -> float | None:
-        return 0.0 if self._measured else None  # None: turns were cut by declared costs
 
 
 class _TurnObserver(Observer):
@@ -100,7 +98,7 @@ class GroupReplayEngine(ReplayEngine):
             self.elapse(instant)
             self._hold(place, rows, self.runner.bring(place, TupleGroup(self.admitted, instant - lag, instant, rows)))
             self.admitted += rows
-            for tell in self.observers.on_arrive:
+            for tell in self._on_arrive:
                 tell(instant, place, rows)
             self._load_next_chunk()
 

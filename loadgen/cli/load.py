@@ -20,7 +20,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from dsms.cli.arguments import parse_nonnegative, parse_nonnegative_int, parse_positive, parse_positive_int
 from dsms.cli.progress import show_progress
-from dsms.cli.signals import handle_signals, ignore_signals
+from dsms.cli.signals import ignore_signals
 from dsms.cli.tables import format_percent, format_seconds
 from dsms.clock import wall_time_s
 from dsms.errors import DsmsError, FailedError, existing
@@ -100,7 +100,7 @@ def run(given: argparse.Namespace) -> int:
     load = make_load(spec)  # refuses a wrong spec before Spark starts
     if given.checkpoint is not None and given.checkpoint.exists() and not given.checkpoint.is_dir():
         raise DsmsError(f"--checkpoint {given.checkpoint}: is a file; expected a folder, existing or new")
-    with handle_signals(), connect(given.address) as client:
+    with connect(given.address) as client:
         _check_streams(client, spec)
         stats = _push(given, spec)
         if given.end and stats is not None:

@@ -17,7 +17,7 @@ from benchmarks.live.live import LiveSizes, live
 from benchmarks.live.metrics_cost import metrics
 from benchmarks.live.spark_load import load
 from benchmarks.live.swaps import swaps
-from benchmarks.policies.against_papers import against
+from benchmarks.policies.beside_paper_policies import against
 from benchmarks.policies.freshness import freshness
 from benchmarks.queries.join_memory import held
 from benchmarks.queries.predicted_cost import predicted

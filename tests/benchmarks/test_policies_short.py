@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.policies.against_papers import FOUR, GAIN_MIN, PLAIN, PREDICTIVE, Bench, Contender, Gain, compare
+from benchmarks.policies.beside_paper_policies import FOUR, GAIN_MIN, PLAIN, PREDICTIVE, Bench, Contender, Gain, compare
 from benchmarks.policies.cases import PlanCase, Weights, make_cases
 from benchmarks.policies.freshness import curve, make_plan, measure, relative, staleness_saved
 from benchmarks.policies.wrong_statistics import MisledPolicy
 
 from dsms.engine.engine import Engine
 from dsms.policies.registry import policy_named
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 FEW = list(make_cases(seed=11, plans=4, arrivals=1500))  # each pattern once, with one to four queries
 

@@ -17,7 +17,7 @@ from actors.control.client import ControlClient
 from dsms.net.tokens import Tokens
 
 pytestmark = pytest.mark.skipif(shutil.which(CHROMIUM) is None, reason="needs chromium (Debian's package of that name)")
-PATIENCE = 30_000  # milliseconds
+PATIENCE = 120_000  # milliseconds, as in test_console.py
 HIDDEN = "Enter a token under Controls to see this deployment."
 
 

@@ -17,7 +17,7 @@ from ray.exceptions import RayError
 
 from actors.cluster.cluster import NAMESPACE, PREFIX
 from actors.control.deploy import up
-from actors.deployment.parts import list_actor_names, tear_down
+from actors.deployment.actor_handles import list_actor_names, tear_down
 from chaos.clients import CLIENT_TIMEOUT_S, CountingReader, Sender
 from chaos.expected import QUERIES, STREAMS, Rows, expect_results
 from chaos.spark_load import ROWS, SparkLoad

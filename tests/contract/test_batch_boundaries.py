@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from support.queries.cases import POLICIES, GeneratedCase, normalise, pushes, run_case
+from support.queries.generated_cases import POLICIES, GeneratedCase, normalise, pushes, run_case
 from support.queries.grammar import QueryGenerator, QueryText
 from support.queries.rows import STORED, TYPES, Rows, stored_rows, stream_rows
 from support.strategies import DETERMINISTIC, EXAMPLES

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 from hypothesis import given, note, settings
 from hypothesis import strategies as st
-from support.queries.cases import POLICIES, Found, GeneratedCase, normalise, pushes, run_case
 from support.queries.changes_grammar import changes, pairs
+from support.queries.generated_cases import POLICIES, Found, GeneratedCase, normalise, pushes, run_case
 from support.queries.grammar import QueryGenerator, QueryText
 from support.queries.rows import STORED, TYPES, Rows, stored_rows, stream_rows
 from support.strategies import DETERMINISTIC, EXAMPLES, policy

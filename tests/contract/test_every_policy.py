@@ -192,7 +192,7 @@ def test_a_turn_takes_no_more_than_its_share(table: dict[str, Any], longest: flo
 
 
 class Shares(Observer):
-    """Holds every turn to the tuples and, from the second tuple on, to the time it may take."""
+    """Holds every turn to the tuples and, from the second step on, to the time it may take."""
 
     trusted = True
 
@@ -210,13 +210,18 @@ class Shares(Observer):
 
     def turn(self, start: float, segment: Segment, steps: Any) -> None:
         settings, asked = self.engine.plan.settings, self.asked[segment.serial]
-        first = steps[0].queue
-        begun = [i for i, step in enumerate(steps) if step.queue is first]
+        inside = {consumer.index for station in segment.stations for consumer in station.consumers}
+        begun = [step for step in steps if step.queue.station.index not in inside]
         take = segment.stations[0].operator.take
         most: float = (take if take and not settings.fractional else 1) if settings.slice is None else math.inf
         if asked is not None:
             most = asked.tuples
         assert len(begun) <= most
         time = min(math.inf if asked is None else asked.time, settings.slice or math.inf)
-        for i in begun[1:]:  # a tuple is begun only if, by what is known of its cost, it will be done in time
-            assert sum(step.cost for step in steps[:i]) + segment.next_cost <= time * (1 + 1e-6)
+        at, started = 0.0, set[str]()
+        for place, step in enumerate(steps):  # a step begins only if, by what is known of its cost, it will be in time
+            station = step.queue.station
+            startup = 0.0 if station.name in started else station.operator.startup
+            assert place == 0 or at + startup + station.operator.cost <= time * (1 + 1e-6)
+            started.add(station.name)
+            at += step.cost

@@ -17,7 +17,7 @@ import ray
 import dsms
 from actors.cluster.cluster import NAMESPACE, PREFIX
 from actors.control.deploy import up
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError, PlanError
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.live.durable_domains import TABLE, NumberedResults, delivery, domain_on, restored, saved, settled
 from support.strategies import DETERMINISTIC
 
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.hosts.host import Host
 from actors.hosts.state_copy import StateCopier, StateCopy, load_state_copy
 from actors.rpc.messages import deserialize

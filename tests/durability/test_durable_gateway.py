@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from support.live.in_process_domain import FakeDomain, make_plan, make_routes, run_gateway
 
 import dsms
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.ingest.log_cache import LogCache
 from actors.ingest.log_lag import LogLag
 from dsms.errors import DsmsError

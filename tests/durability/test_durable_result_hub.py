@@ -9,7 +9,7 @@ import pytest
 from support.live.in_process_domain import make_plan, make_routes, run_gateway
 
 import dsms
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.results.durable_result_hub import DurableResultHub
 from dsms import Batch
 from dsms.data.schema import Schema

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from actors.checkpoints.store import CheckpointStore
+from actors.deployment.actor_handles import DeploymentActors, DomainActors
 from actors.deployment.launch import DeploymentSpec
-from actors.deployment.parts import DeploymentActors, DomainActors
 from actors.hosts.host import Host
 from actors.recovery import durable_deployment
 from actors.recovery.durable_deployment import DurableDeployment
@@ -149,7 +149,7 @@ def test_a_restarted_control_actor_that_ends_before_all_is_rebuilt_saves_nothing
     deployment, saved = system.deployment, system.deployment._checkpoint_store._store.numbers()
     deployment._broken = set()  # another process knows nothing of it
     monkeypatch.setattr(durable_deployment, "tear_down", lambda *_, **__: [])
-    monkeypatch.setattr(durable_deployment, "launch_actors", lambda *_: system.parts(None, incarnation=3))
+    monkeypatch.setattr(durable_deployment, "launch_actors", lambda _: system.parts(None, incarnation=3))
     monkeypatch.setattr(deployment._ended, "wait", lambda _: deployment._ended.set())  # `dsms down` meanwhile
     deployment._restart()
     assert "nothing is saved or changed" in deployment.down()

@@ -13,7 +13,7 @@ from support.strategies import DETERMINISTIC
 
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
 from actors.checkpoints.store import CheckpointStore
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.results.durable_result_hub import DurableResultHub
 from actors.results.replay_dedup import count_rows, drop_duplicates
 from actors.scheduler.durable_scheduler import DomainCheckpoint

@@ -21,7 +21,7 @@ from support.paths import ROOT, TESTS
 
 import dsms
 from actors.cli import console
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.ingest import session_table
 from actors.ingest.gateway import Gateway
 from dsms.config.live import LiveConfig

@@ -15,7 +15,7 @@ from support.live.certificates import make_certificate
 
 import dsms
 from actors.control.deploy import up
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.rpc.messages import get_result, send
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError

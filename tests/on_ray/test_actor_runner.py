@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import dsms
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.hosts.runner import ActorRunner
 from actors.rpc.messages import get_result, send
 from dsms.data.batch import Batch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.queries.cases import POLICIES
+from support.queries.generated_cases import POLICIES
 
 from dsms.data.batch import Batch
 

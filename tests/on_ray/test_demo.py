@@ -14,7 +14,7 @@ import pytest
 from pyarrow import parquet
 
 from actors.cli.demo import POLICIES
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(320)]
 MARK = "DSMS_TEST_RUN"  # in the environment of all processes of a run, to find them
@@ -24,7 +24,7 @@ from actors.cli import demo
 from dsms.cli import COMMANDS, main
 read_table = demo.read_table
 demo.read_table = lambda path: {**(table := read_table(path)), "live": {**table["live"], "actors": 3}}
-COMMANDS["demo"] = demo  # also where the package is not installed
+COMMANDS["demo"] = "actors.cli.demo"  # also where the package is not installed
 sys.exit(main())
 """
 GONE = 10.0  # seconds for Ray's processes to end
@@ -102,7 +102,7 @@ def test_the_demo_shows_a_phase_for_each_policy_and_leaves_its_report_and_nothin
     assert wait_until(lambda: not run.left(), GONE), run.left()
 
 
-@pytest.mark.parametrize(("moment", "number"), [("starting Ray", signal.SIGTERM), ("6 of 6", signal.SIGINT)])
+@pytest.mark.parametrize(("moment", "number"), [("starting Ray", signal.SIGTERM), ("6 of 7", signal.SIGINT)])
 def test_ctrl_c_or_term_ends_the_demo_soon_and_leaves_nothing_behind(start, moment, number, tmp_path):
     run = start("--seconds", "5", "--out", str(tmp_path))
     run.until(moment)

@@ -8,9 +8,14 @@ import pytest
 
 from actors.cluster import cluster
 from actors.control.deploy import up
-from actors.deployment import parts
+from actors.deployment.actor_handles import (
+    DeploymentActors,
+    DomainActors,
+    list_actor_names,
+    list_placement_groups,
+    wait_until,
+)
 from actors.deployment.deployment import Deployment
-from actors.deployment.parts import DeploymentActors, DomainActors
 from actors.rpc.messages import get_result, send
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError
@@ -118,7 +123,7 @@ class FakeSystem:
 def test_gateways_open_last():
     system = FakeSystem(gateways=2)
     asked = [f"{who} {what}" for who, what in system.asked(system.begun)]
-    assert asked == ["o open", "s0 open", "s1 open", "g0 listen", "g1 listen", "g0 serve", "g1 serve"]
+    assert asked == ["o open", "s0 open", "s1 open", "g0 serve", "g1 serve", "g0 listen", "g1 listen"]
     assert [entry[3] for entry in system.begun if entry[1] == "listen"] == [7411, 7412]
 
 
@@ -241,7 +246,7 @@ def test_gateways_end_first_and_dead_actors_delay_no_other():
 def test_metrics_are_served_from_before_rows_come_in_until_the_end():
     system = FakeSystem(domains=1, metrics=9471)
     asked = [f"{who} {what}" for who, what in system.asked(system.begun)]
-    assert asked == ["o open", "s0 open", "g0 listen", "m listen", "g0 serve"]
+    assert asked == ["o open", "s0 open", "g0 serve", "g0 listen", "m listen"]
     assert ("m", "listen", "127.0.0.1", 9471) in system.begun
     system.schedulers[0].answers = {"status": DomainStatus(domain="0")}
     assert system.deployment.status().metrics == "http://127.0.0.1:9471/metrics"
@@ -256,7 +261,7 @@ def small(**settings):
 
 
 def nothing_left(name):
-    return parts.wait_until(lambda: not parts.list_actor_names(name) and not parts.list_placement_groups(name), 10)
+    return wait_until(lambda: not list_actor_names(name) and not list_placement_groups(name), 10)
 
 
 @pytest.mark.ray
@@ -285,12 +290,12 @@ def test_an_invalid_deployment_name_is_refused(ray_cluster):
 def test_a_deployment_is_found_again_not_started_twice_and_its_remains_are_replaced(ray_cluster, tmp_path):
     messages = []
     handle = up(TABLE, str(tmp_path), "p.toml", "twice", small(), progress=messages.append)
-    assert messages[-1] == "4 of 4 actors are up"
+    assert "5 of 5 actors are up" in messages
     assert get_result(send(cluster.get_deployment("twice").identity))["name"] == "twice"
     with pytest.raises(DsmsError, match=r"deployment 'twice' exists already, since .* at 127.0.0.1:.*--replace"):
         up(TABLE, str(tmp_path), "p.toml", "twice", small())
     ray_cluster.kill(handle)
-    parts.wait_until(lambda: "dsms:twice" not in parts.list_actor_names("twice"), 10)
+    wait_until(lambda: "dsms:twice" not in list_actor_names("twice"), 10)
     handle = up(TABLE, str(tmp_path), "p.toml", "twice", small(), progress=messages.append)
     ended = "5 actors and groups of an older deployment 'twice' ended: dsms:twice:gateway-0"
     assert any(entry.startswith(ended) for entry in messages)

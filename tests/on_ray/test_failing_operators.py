@@ -11,7 +11,7 @@ import pytest
 
 import dsms
 from actors.control.deploy import up
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from dsms.live.monitor.status import DeploymentStatus, DomainStatus, QuarantineStatus
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(300)]

@@ -75,9 +75,9 @@ def test_rows_pushed_to_a_gateway_come_back_as_results(ray_cluster: Any, rows: i
     gate = GatewayActor.remote("g", out)
     try:
         get_result(send(out.open, {"q": (None, N, True)}, "."))
-        host, port = get_result(send(gate.listen, "127.0.0.1", 0))
         way = StreamRoute(N, None, (DomainRoute(scheduler, tuple(hosts)),))
         get_result(send(gate.serve, Routes({"s": way}, {"q": N})))
+        host, port = get_result(send(gate.listen, "127.0.0.1", 0))
         with dsms.connect(f"{host}:{port}") as client:
             wanted = client.subscribe("q", after=0)
             for number in range(20):

@@ -1,13 +1,20 @@
-"""Freed memory returns to the system, though memory behind it is still in use."""
+"""An actor's process holds little memory: freed memory returns to the system, and unused libraries are not imported."""
 
 from __future__ import annotations
 
+import sys
+from typing import Any
+
 import pytest
 
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
+from actors.hosts.host import Host
+from actors.results.result_hub import ResultHubActor
+from actors.rpc.messages import BATCHES, STATE_COPIES, get_result, make_actor_class, send
 
 pytestmark = pytest.mark.ray
 MUCH = 64 * 1024**2  # bytes
+UNUSED = {"duckdb", "fastapi", "matplotlib", "pandas", "pyarrow", "pydantic", "rich", "sqlglot", "starlette"}
 
 
 def hoarder(ray, small):
@@ -44,3 +51,20 @@ def test_freed_memory_returns_to_the_system(ray_cluster, small):
 
     assert wait_until(given_back, 20 if small else 1) == small
     ray_cluster.kill(actor)
+
+
+def test_a_host_that_knows_other_actors_has_imported_no_large_library_but_numpy(ray_cluster: Any) -> None:
+    class ProbedHost(Host):  # local, so that Ray pickles it: its workers cannot import this file
+        def modules(self) -> set[str]:
+            return set(sys.modules)
+
+    result_hub = ResultHubActor.remote()
+    host = make_actor_class(ProbedHost, BATCHES, STATE_COPIES).remote()
+    try:
+        get_result(send(host.connect_peers, 0, [host], result_hub))
+        modules = get_result(send(host.modules))
+    finally:
+        for actor in (host, result_hub):
+            ray_cluster.kill(actor)
+    assert "numpy" in modules
+    assert UNUSED & modules == set()

@@ -33,7 +33,7 @@ import ray
 from ray.util.placement_group import placement_group_table
 from actors.cluster import cluster
 from actors.control.deploy import up
-from actors.deployment import parts
+from actors.deployment.actor_handles import list_actor_names, list_placement_groups, wait_until
 from dsms import connect
 from dsms.config.live import LiveConfig
 
@@ -46,10 +46,10 @@ with connect(ray.get(handle.status.remote()).gateways[0].address) as client:
         client.push(stream, rows)
     client.flush(30)
 rows = lambda: {query.name: query.rows for query in ray.get(handle.status.remote()).outlet.queries}
-assert parts.wait_until(lambda: rows() == expected, 30), (rows(), expected)
+assert wait_until(lambda: rows() == expected, 30), (rows(), expected)
 domains = [[query.name for query in one.queries] for one in ray.get(handle.status.remote()).domains]
 ray.get(handle.down.remote())
-assert parts.wait_until(lambda: not parts.list_actor_names("dsms") and not parts.list_placement_groups("dsms"), 10)
+assert wait_until(lambda: not list_actor_names("dsms") and not list_placement_groups("dsms"), 10)
 print(json.dumps({"nodes": len(nodes), "domains": domains}))
 """
 

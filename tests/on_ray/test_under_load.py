@@ -14,7 +14,7 @@ from support.live.in_process_domain import CuttingProxy
 
 import dsms
 from actors.control.deploy import up
-from actors.deployment import parts
+from actors.deployment.actor_handles import wait_until
 from actors.rpc.messages import get_result, send
 from dsms.errors import DsmsError
 
@@ -79,11 +79,11 @@ class LoadedDeployment:
 
     def wait_for(self, query, count):
         """Wait for `count` results of a query."""
-        parts.wait_until(lambda: len(self.found[query]) >= count, WAIT)
+        wait_until(lambda: len(self.found[query]) >= count, WAIT)
 
     def wait_for_last(self, query):
         """Wait for the result of the last row pushed."""
-        parts.wait_until(lambda: self.found[query][-1][1] == self.rows - 1, WAIT)
+        wait_until(lambda: self.found[query][-1][1] == self.rows - 1, WAIT)
 
     def check(self, *queries):
         """Check that results equal those of one process and are numbered without gaps."""
@@ -204,11 +204,11 @@ def test_a_query_added_again_continues_its_numbers(live):
     live.ask("add", asked("again"), "", "")
     live.read("again", live.clients[0])
     live.push()
-    assert parts.wait_until(lambda: len(live.found["again"]) >= ROWS, WAIT)
+    assert wait_until(lambda: len(live.found["again"]) >= ROWS, WAIT)
     live.ask("remove", "again")
     live.ask("add", asked("again"), "", "")
     live.push()
-    assert parts.wait_until(lambda: len(live.found["again"]) >= 2 * ROWS, WAIT)
+    assert wait_until(lambda: len(live.found["again"]) >= 2 * ROWS, WAIT)
     numbers = live.numbers["again"]
     assert numbers == list(range(1, 1 + len(numbers)))
     assert [row[1] for row in live.found["again"]][-ROWS:] == list(range(live.rows - ROWS, live.rows))
@@ -282,7 +282,7 @@ def test_a_turn_that_cannot_end_fails_its_domain_within_seconds(ray_cluster, tmp
                     client.push("s", {"id": [1]})
             return domain().state == "failed"
 
-        assert parts.wait_until(failed, 10)
+        assert wait_until(failed, 10)
         with suppress(DsmsError):
             client.flush(WAIT)  # frames refused meanwhile are reported once
         reason = "operator 'bad' raised ZeroDivisionError" if how == "an operator raises" else "a process is gone"

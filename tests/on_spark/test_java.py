@@ -102,14 +102,17 @@ def test_a_command_that_needs_spark_exits_with_1_and_the_remedy(env, tmp_path):
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("instant", ["starting Spark", "adding up results"])
-def test_ctrl_c_ends_a_command_and_its_spark_at_any_time(instant, tmp_path):
+@pytest.mark.parametrize(
+    ("instant", "number"),
+    [("starting Spark", signal.SIGINT), ("adding up results", signal.SIGINT), ("adding up results", signal.SIGTERM)],
+)
+def test_ctrl_c_or_term_ends_a_command_and_its_spark_at_any_time(instant, number, tmp_path):
     recordings.make_recording(0, [(5.0, "fifo")]).write(tmp_path / "run")
     command = [sys.executable, "-m", "dsms", "report", str(tmp_path / "run")]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, preexec_fn=interruptible) as running:
         assert running.stderr is not None
         lines = [next(line for line in running.stderr if instant in line)]
-        running.send_signal(signal.SIGINT)
+        running.send_signal(number)
         lines += running.stderr.readlines()  # ends when no process is left that could write
     assert (running.returncode, lines[-1], "Traceback" in "".join(lines)) == (130, "dsms: stopped\n", False)
 

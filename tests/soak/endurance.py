@@ -14,7 +14,7 @@ import numpy as np
 import ray
 from benchmarks.live.deployments import BenchDeployment, deploy
 
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from dsms.clock import monotonic_s
 from soak import processes
 from soak.plan import CAPACITY, table

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from benchmarks.live.deployments import BenchDeployment, deploy
 
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from dsms.clock import monotonic_s
 from soak import processes
 from soak.plan import CAPACITY, table

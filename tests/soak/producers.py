@@ -12,6 +12,7 @@ import numpy as np
 
 import dsms
 from dsms.clock import monotonic_s
+from dsms.net.client import Client
 from soak.plan import rows
 
 ROWS_PER_FRAME = 250
@@ -63,7 +64,7 @@ class Producers:
         frames = itertools.count()
         lock = threading.Lock()
 
-        def work(client: dsms.Client) -> None:
+        def work(client: Client) -> None:
             while True:
                 with lock:
                     due = next(frames) * ROWS_PER_FRAME / rate

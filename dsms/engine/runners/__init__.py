@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dsms.engine.runners.batches import BatchRunner
 from dsms.engine.runners.fractions import PieceRunner
-from dsms.engine.runners.runner import RowRunner, Runner, Step
+from dsms.engine.runners.runner import DeadLetterSink, RowRunner, Runner, Sink, Step
 from dsms.engine.runners.tuples import TupleRunner
 from dsms.plan.graph import Plan
 
-__all__ = ["BatchRunner", "PieceRunner", "RowRunner", "Runner", "Step", "TupleRunner", "inline_runner"]
+__all__ = [
+    "BatchRunner",
+    "DeadLetterSink",
+    "PieceRunner",
+    "RowRunner",
+    "Runner",
+    "Sink",
+    "Step",
+    "TupleRunner",
+    "inline_runner",
+]
 
 
 def inline_runner(plan: Plan) -> type[Runner]:

@@ -17,12 +17,11 @@ from dsms.data.batch_ref import BatchRef
 from dsms.data.outcomes import tuple_identities
 from dsms.engine.arrival_schedule import ArrivalChunk
 from dsms.engine.ledger import NO_HEAD, Ledger, Queue
-from dsms.engine.runners.runner import NO_RESULTS, RowRunner, Step, StepFields
+from dsms.engine.runners.runner import NO_RESULTS, RowRunner, Step
 from dsms.engine.runners.station_state import StationState, StepOutcome
 from dsms.operators import Operator
 from dsms.operators.state_size import state_bytes
 from dsms.plan.graph import Plan, Station, find_surviving_stations
-from dsms.plan.segment import Segment, Share
 
 # Freed memory would return to the operating system, and fresh pages cost a batch up to a fourth of its time. After one
 # large block is freed, malloc keeps freed memory. No page of the block is touched.
@@ -30,11 +29,11 @@ np.empty(24 * 2**20, dtype=np.uint8)
 
 
 class BatchRunner(RowRunner):
-    """Runs any plan in this process, one batch a step; in virtual time one row a step, each at its own instant."""
+    """Runs any plan in this process, a batch or several small ones a step; in virtual time one row a step."""
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         super().__init__(plan, ledger, clock)
-        self.exact, self._measured = clock.exact, clock.meter() is not None
+        self.exact = clock.exact
         self._grain = 1 if self.exact else math.inf
         self._expected: dict[int, Batch] = {}  # by number: the expected arrivals
         self._working: Queue | None = None  # the queue of the latest step
@@ -80,11 +79,19 @@ class BatchRunner(RowRunner):
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
         self._working = queue
-        done, made = self._hosts[queue.station.index].work(queue.port, startup, min(most, self._grain))
+        host = self._hosts[queue.station.index]
+        done, made = host.work(queue.port, startup, min(most, self._grain), self.may_coalesce(queue))
         if done.made:
             for reader in self.ledger.outlets[queue.station.index].readers:
                 self.deliver(reader, made, at + done.cost)
         return self.record_step(queue, done, made)
+
+    def may_coalesce(self, queue: Queue) -> bool:
+        """Return whether batches in a queue may share a step; a merge downstream takes them one by one, by age.
+
+        Fractional tuples may not: a run that takes a part of them counts them one by one.
+        """
+        return not (self.exact or self._fractional or queue.downstream_merges)
 
     def record_step(self, queue: Queue, done: StepOutcome, made: Batch | None) -> Step:
         """Enter a station's step in the ledger and pass its results, if they are in this process, to the sink."""
@@ -124,21 +131,6 @@ class BatchRunner(RowRunner):
 
     def current_work(self) -> tuple[str, str, str] | None:
         return None if self._working is None else (self._working.station.name, "here", "")
-
-    def run(self, segment: Segment, share: Share, now: float) -> Sequence[StepFields]:
-        queue = segment.only
-        if queue is None or segment.startup or queue.merge is not None or not (self.exact or self._measured):
-            return super().run(segment, share, now)
-        # The same loop without a cursor, for segments of one station, which most are.
-        steps, at, left = list[Step](), now, share.tuples
-        limit = now + share.time * (1 + 1e-9)
-        while True:
-            step = self.work(queue, at, 0.0, left)
-            steps.append(step)
-            at += step.cost
-            left -= 1 if self._fractional else step.taken
-            if queue.oldest == NO_HEAD or left <= 0 or at + segment.next_cost > limit:
-                return steps
 
     def waiting_since(self) -> float:
         return float(min((host.waiting_since() for host in self._hosts), default=NO_HEAD))

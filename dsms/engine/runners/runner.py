@@ -7,9 +7,11 @@ bad ones, and move stations to another plan.
 from __future__ import annotations
 
 import itertools
+import math
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from dsms.clock import Clock
@@ -44,10 +46,21 @@ class Step(NamedTuple):
     sizes: tuple[float, float] | None  # bytes taken and made; None: all tuples have the declared size
 
 
-def count_steps_done(instant: float, start: float, steps: Sequence[StepFields]) -> int:
-    """Return how many steps of a turn were complete at the cut."""
+def name_steps(steps: Sequence[StepFields]) -> list[Step]:
+    """Return the steps with names; not by `Step._make`, which costs three times as much."""
+    return list(map(_AS_STEP, steps))
+
+
+_AS_STEP = partial(tuple.__new__, Step)
+
+
+def split_steps(
+    steps: Sequence[StepFields], start: float, instant: float
+) -> tuple[Sequence[StepFields], Sequence[Step]]:
+    """Return the steps of a turn that were complete at this instant, and the others."""
     ends = itertools.accumulate((cost for _, _, _, cost, *_ in steps), initial=start)
-    return sum(end <= instant for end in ends) - 1
+    done = sum(end <= instant for end in ends) - 1
+    return steps[:done], name_steps(steps[done:])
 
 
 Sink = Callable[[str, Batch], None]  # a query's name and its rows
@@ -63,6 +76,7 @@ class Runner(ABC):
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.ledger, self.clock = plan, ledger, clock
         self._fractional = plan.settings.fractional
+        self._measured = clock.meter() is not None  # whether work takes what the clock measures, not what is declared
         self.sink: Sink | None = None  # receives the rows that queries put out
         self.on_dead_letter: DeadLetterSink | None = None  # receives the rows that operators reject
         self.results: Counter[str] = Counter()  # by query: batches put out, where they are numbered
@@ -86,7 +100,7 @@ class Runner(ABC):
 
     def run(self, segment: Segment, share: Share, now: float) -> Sequence[StepFields]:
         """Run at most this share through the segment depth first: each tuple as far as it goes before the next."""
-        executor = _LocalExecutor(self)
+        executor = _LocalExecutor(self, self.clock.now if self._measured else None)
         self._make_cursor(segment, share, now).run_until_remote(executor)
         return executor.steps
 
@@ -104,10 +118,10 @@ class Runner(ABC):
             segment.after,
             share,
             now,
-            segment.next_cost,
+            segment.queue_costs(self._measured) if share.time < math.inf else None,
             startup_costs(segment),
+            segment.queues,
             exact=self.exact,
-            declared=self.clock.meter() is None,
             pieces=self._fractional,
         )
 
@@ -224,8 +238,9 @@ def as_row_runner(runner: Runner) -> RowRunner:
 class _LocalExecutor:
     """Runs a turn's steps on a runner whose queues are all in this process."""
 
-    def __init__(self, runner: Runner) -> None:
+    def __init__(self, runner: Runner, now: Callable[[], float] | None) -> None:
         self._work, self.steps = runner.work, list[StepFields]()
+        self._now = now  # None: a step lasts as long as it costs
 
     def is_local(self, stop: Queue) -> bool:
         return True
@@ -234,7 +249,7 @@ class _LocalExecutor:
         step = self._work(stop, at, startup, most)
         self.steps.append(step)
         _, taken, made, cost, *_ = step
-        return taken, made, cost
+        return taken, made, at + cost if self._now is None else self._now()
 
 
 def startup_costs(segment: Segment) -> dict[Station, float]:

@@ -16,6 +16,7 @@ from dsms.data.dead_letter import DeadLetter
 from dsms.data.journal import RepeatedValue
 from dsms.engine.ledger import NO_HEAD
 from dsms.engine.runners.bad_rows import OPERATOR_EXCEPTIONS, dead_letter, process_without_bad_rows, watermark_only
+from dsms.engine.runners.coalescing import join_in_order, take_joinable
 from dsms.errors import OperatorError
 from dsms.operators import Operator
 
@@ -79,25 +80,35 @@ class StationState:
         """Queue rows, or a watermark without rows, at this instant."""
         self._queues[port].append((batch, since))
 
-    def work(self, port: int, startup: float, most: float) -> tuple[StepOutcome, Batch]:
-        """Run the operator on the first batch of a queue, on at most this many of its rows."""
+    def work(self, port: int, startup: float, most: float, coalesce: bool = False) -> tuple[StepOutcome, Batch]:
+        """Run the operator on the first batch of a queue, on at most this many of its rows.
+
+        With `coalesce`, small batches that wait behind it are part of the same step.
+        """
         queue = self._queues[port]
         batch, since = queue.popleft()
+        parts = [batch]
         if self.fractional and self.operator.take is not None:
             batch = self._take_fraction(queue, batch, since, self.operator.take)
+            parts = [batch]
         elif len(batch) > most:
             batch, rest = batch.cut(int(most))
             queue.appendleft((rest, since))
+            parts = [batch]
+        elif coalesce:
+            parts = take_joinable(queue, batch, most)
+            batch = join_in_order(parts)
         started = self.meter()
         made = self._process(batch, port)
         stopped = self.meter()
         cost = self._declared_cost(batch) + startup if started is None or stopped is None else stopped - started
         head = queue[0][0].first("seq") if queue else NO_HEAD
         # A watermark without rows is passed on like one row.
-        taken = self._amount(batch) if batch.rows else 1
+        taken = sum(self._amount(part) if part.rows else 1 for part in parts)
         given = self._amount(made) if made.rows else int(self.timed and made.watermark is not None)
         result_arrivals = self._arrivals(made) if self.sink and made.rows and given else ()
-        taken_bytes, given_bytes = self._bytes(batch, self.sizes[port]), self._bytes(made, self.size)
+        taken_bytes = sum(self._bytes(part, self.sizes[port]) for part in parts)
+        given_bytes = self._bytes(made, self.size)
         seq, operator = batch.first("seq"), self.operator
         due = operator.deadline() if operator.is_time_driven else None
         dead_letters: tuple[DeadLetter, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -211,7 +212,7 @@ class TupleRunner(Runner):
 
     def run(self, segment: Segment, share: Share, now: float) -> Sequence[StepFields]:
         queue = segment.queues[0]
-        if share.tuples != 1 or queue.only_segment is not segment or not segment.linear:
+        if share.tuples != 1 or share.time < math.inf or queue.only_segment is not segment or not segment.linear:
             return super().run(segment, share, now)
         # One tuple through a path: the next station takes a station's output without queueing it.
         tuples: deque[Tuple] = queue.payload.tuples

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+import math
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
 from dsms.engine.ordered_merge import NO_HEAD, OrderedMerge
-from dsms.plan.segment import Share
+from dsms.plan.segment import QueueCost, Share
+
+NO_COST = QueueCost(0.0, 0.0)
 
 
 class QueueRef(Protocol):
@@ -34,11 +37,14 @@ class StepExecutor(Protocol[T]):
         """Return whether the queue is in this process."""
 
     def run_step(self, stop: T, at: float, startup: float, most: float) -> tuple[float, float, float]:
-        """Run one step on the queue and pass on its outputs; return tuples taken, tuples made and the cost."""
+        """Run one step on the queue and pass on its outputs; return tuples taken, tuples made and when it ended."""
 
 
 class TurnCursor(Generic[S]):
     """Runs a share through a segment depth first: each tuple as far as it goes before the next one starts.
+
+    The turn ends before the step that would pass its slice; only its first step always runs. What is left stays in the
+    segment's queues, and the next turn begins with it.
 
     In virtual time a step is a tuple. In real time it is a batch, and a turn that continues in another process takes
     along all that its share allows and goes there once, because the hop costs more than a batch.
@@ -50,22 +56,31 @@ class TurnCursor(Generic[S]):
         after: Mapping[int, tuple[S, ...]],
         share: Share,
         now: float,
-        next_cost: float = 0.0,
+        costs: Mapping[int, QueueCost] | None = None,
         startups: Mapping[Any, float] | None = None,
+        queues: Sequence[S] = (),
         *,
         exact: bool = True,
-        declared: bool = True,
         pieces: bool = False,
     ) -> None:
         self.start, self._after = start, after
         self._startups = dict(startups or {})  # each is paid once a turn
         self.at = self._began = now
-        self._left, self._limit = share.tuples, now + share.time * (1 + 1e-9)
-        self._next_cost = next_cost
-        self._exact, self._declared, self._pieces = exact, declared, pieces
-        self._taken = 0.0
-        self._has_moved = False
+        self._left, self._slice = share.tuples, share.time * (1 + 1e-9)
+        self._is_timed, self._limit = self._slice < math.inf, now + self._slice
+        self._costs = dict(costs or {})  # by queue; without a slice they are not needed
+        self._exact, self._pieces = exact, pieces
+        self._one_by_one = exact and not pieces
+        self._planned = 0.0  # what the tuples that have begun are expected to take, to their end
+        self._has_begun = self._has_moved = False
         self._pending: list[S] = [start]
+        self._unfinished: list[S] = []  # the segment's inner queues with tuples of earlier turns
+        self._entrances: list[S] = []  # its other queues
+        if self._is_timed and share.tuples > 1:
+            inside = {queue.index for following in after.values() for queue in following}
+            # Of equal age the most downstream goes first, which keeps the turns depth first.
+            self._unfinished = [q for q in reversed(queues) if q.index in inside and q.oldest != NO_HEAD]
+            self._entrances = [q for q in queues if q.index not in inside]
 
     def run_until_remote(self, here: StepExecutor[S]) -> S | None:
         """Run all steps that are local; return the remote queue that is next, or None when the turn is over."""
@@ -75,22 +90,44 @@ class TurnCursor(Generic[S]):
                 if stop is None:
                     self._has_moved = True
                     return self._pending[-1]
-                first = stop is self.start
-                if not first and stop.merge is not None and stop.merge.head(stop) == NO_HEAD:
-                    continue  # its new head must wait for an older tuple at another input
-                startup = self._startups.pop(stop.station, 0.0) if self._startups else 0.0
-                taken, made, cost = here.run_step(stop, self.at, startup, self._step_limit(first))
-                self.at += cost
-                if first:
-                    self._taken += taken
-                    self._left -= 1 if self._pieces else taken  # a piece counts as one tuple, whatever its size
-                if made:
-                    times = int(made) if self._exact and not self._pieces else 1
-                    for following in self._after.get(stop.index, ()):
-                        self._pending += [following] * times
-            if (self._has_moved and not self._exact) or not self._has_more(self.at):
+                if not self._can_take(stop):
+                    continue
+                startup = self._startups.get(stop.station, 0.0) if self._startups else 0.0
+                most = self._step_limit(stop, startup)
+                if not most:
+                    return None  # the slice has no time for it
+                self._run_step(here, stop, startup, most)
+            self._planned = self.at - self._began
+            if (self._has_moved and not self._exact) or not self._has_more(here):
                 return None
             self._pending.append(self.start)
+
+    def _run_step(self, here: StepExecutor[S], stop: S, startup: float, most: float) -> None:
+        """Run a step, and note the queues with which the turn continues."""
+        if startup:
+            del self._startups[stop.station]
+        before, first = self.at, stop is self.start
+        taken, made, self.at = here.run_step(stop, before, startup, most)
+        self._has_begun = True
+        if first:
+            self._left -= 1 if self._pieces else taken  # a piece counts as one tuple, whatever its size
+        if not self._exact:
+            self._continue_batch(stop, first, taken, self.at - before)
+        if made:
+            times = int(made) if self._one_by_one else 1
+            for following in self._after.get(stop.index, ()):
+                self._pending += [following] * times
+
+    def _continue_batch(self, stop: S, first: bool, taken: float, lasted: float) -> None:
+        """Note the rest of a batch, and what a row costs where that was not known."""
+        cost = self._costs.get(stop.index, NO_COST)
+        if cost.trial < math.inf:
+            each = lasted / taken
+            cost = self._costs[stop.index] = QueueCost(each, cost.path + each)
+        if first:
+            self._planned += taken * cost.path
+        elif stop.oldest != NO_HEAD:
+            self._pending.append(stop)  # only a part of the batch fitted, or several batches wait
 
     def _next_queue(self, here: StepExecutor[S]) -> S | None:
         """Return the next local queue, or None if the next is remote; in real time local queues go first."""
@@ -101,23 +138,55 @@ class TurnCursor(Generic[S]):
         for place in range(len(self._pending) - 2, -1, -1):
             if here.is_local(self._pending[place]):
                 return self._pending.pop(place)
-        # Batches bound for another process will take time there, too: estimate it.
-        estimated_end = self._began + self._taken * self._next_cost
-        return self.start if here.is_local(self.start) and self._has_more(max(self.at, estimated_end)) else None
+        return self.start if not self._has_moved and self._has_more(here) else None
 
-    def _has_more(self, at: float) -> bool:
-        """Return whether the turn may start another tuple; it may come from another input of the first station."""
-        if self.start.merge is not None:
-            self.start = self.start.merge.next() or self.start
-        head = self.start.oldest if self.start.merge is None else self.start.merge.head(self.start)
-        return not (head == NO_HEAD or self._left <= 0 or at + self._next_cost > self._limit)
+    def _can_take(self, stop: S) -> bool:
+        """Return whether the queue has a tuple that waits for no older one at another input."""
+        if stop.merge is not None:
+            return stop.merge.head(stop) != NO_HEAD
+        return self._exact or stop.oldest != NO_HEAD  # in real time one step may have taken all batches
 
-    def _step_limit(self, first: bool) -> float:
-        """Return how many tuples the next step may take; inside the segment, the whole batch."""
-        if self._exact and not self._pieces:
+    def _step_limit(self, stop: S, startup: float) -> float:
+        """Return how many tuples the next step may take; 0: the slice has no time for one."""
+        if not self._is_timed:
+            return 1 if self._one_by_one else self._left if stop is self.start else NO_HEAD
+        first, cost = stop is self.start, self._costs.get(stop.index, NO_COST)
+        time = self._slice
+        if self._has_begun:
+            time = self._limit - (self._planned_end() if first else self.at)
+            if startup + cost.step > time:
+                return 0
+        if self._one_by_one:
             return 1
-        if not first:
-            return NO_HEAD
-        if self._pieces or not self._declared or not self._next_cost:
-            return self._left
-        return min(self._left, max(1.0, (self._limit - self.at) // self._next_cost))
+        most = min(self._left if first else NO_HEAD, cost.trial)
+        return min(most, max(1.0, (time - startup) // cost.path)) if cost.path and not self._pieces else most
+
+    def _has_more(self, here: StepExecutor[S]) -> bool:
+        """Return whether the turn may begin with another tuple, and choose its queue."""
+        if self._left <= 0:
+            return False
+        self._choose_start(here)
+        if _head(self.start) == NO_HEAD or (not here.is_local(self.start) and not self._exact):
+            return False
+        return self._planned_end() + self._costs.get(self.start.index, NO_COST).path <= self._limit
+
+    def _choose_start(self, here: StepExecutor[S]) -> None:
+        """Choose the queue of the next tuple: what is left inside first, else where the last tuple came from."""
+        if self._unfinished:
+            for queues in (self._unfinished, self._entrances):
+                near = queues if self._exact else [queue for queue in queues if here.is_local(queue)]
+                oldest = min(near, key=_head, default=self.start)
+                if _head(oldest) != NO_HEAD:
+                    self.start = oldest
+                    return
+        elif self.start.merge is not None:
+            self.start = self.start.merge.next() or self.start
+
+    def _planned_end(self) -> float:
+        """Return when the tuples that have begun are expected to be done; other processes work on them later."""
+        return self.at if self._exact else max(self.at, self._began + self._planned)
+
+
+def _head(queue: QueueRef) -> float:
+    """Return the sequence number of the tuple that may be taken from the queue now, else NO_HEAD."""
+    return queue.oldest if queue.merge is None else queue.merge.head(queue)

@@ -10,6 +10,7 @@ from dsms.advice.explain import segments_of
 from dsms.advice.reasons import finite_or_none
 from dsms.engine.observers import Observer
 from dsms.engine.shedding import SHED, count_shed_by_query
+from dsms.engine.turn_limit import describe_turn
 from dsms.live.monitor.counters import Counters
 from dsms.live.monitor.decision_log import DecisionLog
 from dsms.live.monitor.decision_stats import DecisionStats
@@ -116,6 +117,7 @@ class Monitor:
         return EngineStatus(
             policy=format_policy(engine.control.chosen),
             decides=engine.control.policy.name,
+            turn=describe_turn(engine.control.policy, engine.plan.settings, engine.clock),
             qos=str(engine.control.qos),
             now=now,
             held=ledger.held,

@@ -143,8 +143,9 @@ class RecordingStatus:
 class EngineStatus:
     """What a monitor measures of one engine; None before the first measurement."""
 
-    policy: str | None = None  # as it was set
-    decides: str | None = None  # the policy in charge; a selector's choice differs from `policy`
+    policy: str | None = None  # the one put in charge
+    decides: str | None = None  # the one that decides: another than `policy` where that is a selector
+    turn: str | None = None  # the most that a turn takes, as in "at most 20 ms"
     qos: str | None = None
     now: float | None = None
     held: float | None = None

@@ -19,7 +19,7 @@ from dsms.plan.graph import Plan
 from dsms.plan.segment import Segment
 from dsms.policies.registry import policy_named
 from dsms.query.plan_file import plan_from
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 Floats = NDArray[np.float64]
 BAND_MORE = band_from(1 + 1e-6)  # a ratio above 1 by more than rounding errors

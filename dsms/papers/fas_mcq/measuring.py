@@ -14,7 +14,7 @@ from dsms.papers.fas_mcq import recorded, testbed
 from dsms.papers.fas_mcq.readings import OTHERS, PLAIN, READINGS, find_reading
 from dsms.papers.fas_mcq.testbed import Setting
 from dsms.papers.measurements import Measurements
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 FAS, RB, RR, FCFS = "fas-mcq", "rb-mcq", "rr-query", "fifo"
 LEGEND = {FAS: "FAS-MCQ", RB: "RB-MCQ", RR: "RR", FCFS: "FCFS"}

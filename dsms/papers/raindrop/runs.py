@@ -17,7 +17,7 @@ from dsms.papers.raindrop.plans import CHANCE, READINGS, build_plan
 from dsms.papers.raindrop.window_join import WindowRunner
 from dsms.policies.adaptive.adaptive import Adaptive
 from dsms.policies.registry import policy_named
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 SINGLE = {"rr": "RR", "fifo": "FIFO", "mtiq": "MTIQ", "chain": "Chain"}
 RULE = ":ratio=0.3,threshold=50"

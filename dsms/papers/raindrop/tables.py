@@ -17,7 +17,7 @@ from dsms.plan.graph import Plan
 from dsms.plan.segment import Segment
 from dsms.policies.registry import policy_named
 from dsms.query.plan_file import plan_from
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 OPERATORS = (("o1", 1.0, 0.9), ("o2", 0.25, 0.1), ("o3", 0.75, 1.0))  # name, time, selectivity
 LABELS = {"fifo": "FIFO", "mtiq": "MTIQ"}

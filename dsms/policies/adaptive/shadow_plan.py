@@ -50,6 +50,7 @@ def build_shadow_plan(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
         twins[id(station)] = twin
         query.stations.append(twin)
         stations.append(twin)
+    longest = clock.slice if plan.settings.slice is None else plan.settings.slice
     settings = replace(
         plan.settings,
         tuples="individual",
@@ -57,7 +58,7 @@ def build_shadow_plan(engine: Engine, arrivals: Sequence[Floats]) -> Plan:
         selectivity="spread" if plan.settings.fractional else plan.settings.selectivity,
         seed=engine.admitted,
         statistics="declared",
-        slice=clock.slice if plan.settings.slice is None else plan.settings.slice,
+        slice=None if longest is None else longest * clock.budget,  # the simulation's clock has a whole CPU
         until=None,
     )
     streams = [twin for twin in twins.values() if isinstance(twin, Stream)]

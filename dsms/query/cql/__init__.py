@@ -10,8 +10,8 @@ from sqlglot import exp
 
 from dsms.algebra import Node
 from dsms.data.schema import Schema
+from dsms.expressions.scalar_functions import UserFunction
 from dsms.expressions.tree import Expression
-from dsms.expressions.user_functions import UserFunction
 from dsms.query.cql.binder import Binder
 from dsms.query.cql.catalog import Catalog
 from dsms.query.cql.dialect import parse_text

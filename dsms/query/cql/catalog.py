@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from dsms.algebra import AliasedNode, Node, StoredRelation, StreamScan
 from dsms.data.schema import Schema
 from dsms.errors import PlanError, existing
-from dsms.expressions.user_functions import UserFunction
+from dsms.expressions.scalar_functions import UserFunction
 
 
 @dataclass(frozen=True)

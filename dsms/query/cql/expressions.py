@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from sqlglot import exp
 
 from dsms.errors import PlanError
+from dsms.expressions.scalar_functions import UserFunction
 from dsms.expressions.tree import Call, Case, Cast, Column, Expression, Literal
 from dsms.expressions.types import ExpressionError, type_of
-from dsms.expressions.user_functions import UserFunction
 from dsms.query.cql.errors import CqlError, refuse_unsupported_args, start_of
 from dsms.query.cql.scope import Scope
 

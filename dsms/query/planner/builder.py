@@ -26,7 +26,7 @@ from dsms.algebra import (
 from dsms.data.batch import Batch
 from dsms.dataflow import Mode
 from dsms.errors import PlanError
-from dsms.expressions.user_functions import UserFunction
+from dsms.expressions.scalar_functions import UserFunction
 from dsms.operators import FunctionOperator, Operator
 from dsms.operators.aggregation.aggregate import AggregateOperator
 from dsms.operators.aggregation.distinct import DistinctOperator
@@ -129,11 +129,14 @@ class PlanBuilder:
             )
         if isinstance(node, Select | Project):
             return self._pipe(node, query)
+        stored = [part.name for part in (node, *inputs_of(node)) if isinstance(part, StoredRelation)]
+        inputs = [part for part in inputs_of(node) if not isinstance(part, StoredRelation)]
+        if stored and not (inputs and isinstance(node, MultiwayJoin)):
+            raise _misplaced_relation(stored[0], query)
         try:
             kind, operator = self._operator(node)
         except PlanError as error:
             raise error.within(f"queries.{query.name}") from None
-        inputs = [part for part in inputs_of(node) if not isinstance(part, StoredRelation)]
         return self._station(kind, query, operator, *(self._of(part, query) for part in inputs))
 
     def _pipe(self, node: Node, query: Query) -> Station:
@@ -146,7 +149,7 @@ class PlanBuilder:
             steps.append(FilterStep(node.condition) if isinstance(node, Select) else ProjectStep(node.items))
             node = node.of
         if isinstance(node, StoredRelation):
-            raise PlanError(f"{node.name!r} is a stored relation: it can only be joined with a stream")
+            raise _misplaced_relation(node.name, query)
         pipe = FusedOperator(
             steps=tuple(reversed(steps)), schema=node.schema, functions=self.functions, on_error=self.on_error
         )
@@ -180,7 +183,7 @@ class PlanBuilder:
                     raise PlanError(f"function {function!r} cannot be loaded: the builder has no loader")
                 return "apply", FunctionOperator(cost=DEFAULT_ROW_COST_S, function=self.load(function))
             case _:
-                raise PlanError(f"a stored relation can only be joined with a stream: {node}")
+                raise TypeError(f"no operator computes {node}")
 
     def _join(self, flow: MultiwayJoin) -> MultiJoin:
         inputs = tuple(
@@ -215,3 +218,8 @@ class PlanBuilder:
         self._numbers[query, kind] += 1
         number = self._numbers[query, kind]
         return f"{query}.{kind}{number if number > 1 else ''}"
+
+
+def _misplaced_relation(name: str, query: Query) -> PlanError:
+    """The error of a stored relation that is not joined with a stream."""
+    return PlanError(f"{name!r} is a stored relation: it can only be joined with a stream", f"queries.{query.name}")

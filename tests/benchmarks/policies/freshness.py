@@ -18,7 +18,7 @@ from rich.table import Table
 from dsms.papers.fas_mcq import testbed
 from dsms.papers.fas_mcq.testbed import Setting
 from dsms.plan.graph import Plan
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 SEEDS, TUPLES = 8, 400
 BETAS = (0.25, 0.375, 0.5, 0.625, 0.75, 1.0)  # close together where ours lie, as a chord is above the curve

@@ -99,7 +99,7 @@ def _check(bids: Columns, condition: Condition) -> None:
     engine = Engine(plan, policy_named("fifo"), clock=WallClock())
     engine.push("bids", Batch.of(bids))
     engine.run()
-    (batch,) = seen
+    batch = Batch.joined(seen)
     wanted = _kept(bids, condition)
     assert batch.columns.keys() == wanted.keys()
     assert all(np.array_equal(batch.columns[name], column) for name, column in wanted.items())

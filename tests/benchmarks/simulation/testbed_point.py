@@ -17,7 +17,7 @@ from benchmarks.timing import interleave, measure_time
 
 from dsms.papers.fas_mcq.testbed import QUERIES, STREAMS
 from dsms.plan.graph import Plan
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 POLICIES = ("fas-mcq", "rb-mcq")
 TUPLES = 10_000  # of each stream

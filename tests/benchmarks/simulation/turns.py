@@ -12,7 +12,7 @@ from benchmarks.simulation.simpy_peer import MODELS, Model, SimpyResult
 from benchmarks.simulation.workload import COST, BenchmarkWorkload
 from benchmarks.timing import Contender, interleave, measure_time
 
-from dsms.simulate import Run, simulate
+from dsms.simulation import Run, simulate
 
 POLICIES = ("fifo", "greedy", "mtiq", "rr")
 TURNS, REPETITIONS = 50_000, 7

@@ -12,8 +12,7 @@ from support.metrics.exporting import scraped, value
 
 import dsms
 from actors.control.deploy import up
-from actors.deployment import parts
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import list_actor_names, wait_until
 from actors.rpc.messages import get_result, send
 from dsms.config.live import LiveConfig
 from dsms.measure.histogram import BUCKETS_PER_DECADE
@@ -80,6 +79,6 @@ def test_values_agree_with_the_status_of_the_run(ray_cluster, tmp_path):
         sums, counted = sums + next(s.value for s in series if s.name.endswith("_sum")), counted + counts[-1]
     assert sums / counted == pytest.approx(domain.phases[0].latency_mean)
     get_result(send(handle.down))
-    assert wait_until(lambda: not parts.list_actor_names("metered"), 10)
+    assert wait_until(lambda: not list_actor_names("metered"), 10)
     with pytest.raises(urllib.error.URLError):
         urllib.request.urlopen(address, timeout=2)

@@ -13,7 +13,7 @@ import ray
 import dsms
 from actors.cli.demo import PLAN
 from actors.control.deploy import up
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.rpc.messages import ARRIVALS, get_result, send
 from dsms.clock import wall_time_s
 from dsms.config.live import LiveConfig

@@ -96,8 +96,8 @@ def run_gateway(routes: Routes, name: str = "g", **options: Any) -> Iterator[tup
     """A gateway at a free port, and its address."""
     gateway = Gateway(name, **options)
     try:
-        host, port = gateway.listen(HOST, 0)
         gateway.serve(routes)
+        host, port = gateway.listen(HOST, 0)
         yield gateway, f"{host}:{port}"
     finally:
         gateway.close()

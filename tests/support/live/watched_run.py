@@ -15,7 +15,7 @@ from support.live.prometheus_server import Prometheus, run_prometheus
 import dsms
 from actors.cli.demo import PLAN
 from actors.control.deploy import up
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from dsms.clock import wall_time_s
 from dsms.config.live import LiveConfig
 from dsms.live.monitor.status import DeploymentStatus, DomainStatus

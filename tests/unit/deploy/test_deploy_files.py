@@ -156,3 +156,12 @@ def test_the_image_has_what_it_copies_and_no_registry_but_the_usual():
     assert [line for line in lines if line.startswith("FROM")] == ["FROM python:3.11-slim"]
     copied = [name for line in lines if line.startswith("COPY") for name in line.split()[1:-1]]
     assert all((DEPLOY.parent / name).exists() for name in copied)
+
+
+def test_workers_of_a_node_are_as_nice_as_other_processes():
+    shown = "source deploy/node.sh; guarded; echo $RAY_worker_niceness"
+    environment = {name: value for name, value in os.environ.items() if name != "RAY_worker_niceness"}
+    done = subprocess.run(["bash", "-c", shown], cwd=DEPLOY.parent, env=environment, capture_output=True, text=True)
+    assert done.stdout == "0\n"
+    for _, container in containers():
+        assert {"name": "RAY_worker_niceness", "value": "0"} in container["env"]

@@ -12,6 +12,7 @@ from support.strategies import QueueHistory, make_path_plan, policy
 
 import dsms
 from dsms import Batch, Clock, PacedClock, VirtualClock, WallClock
+from dsms.clock import LATENESS_LIMIT_S
 from dsms.engine.engine import Engine
 from dsms.engine.observers import Observer
 from dsms.engine.runners import BatchRunner, Step
@@ -67,6 +68,56 @@ def test_paced_time_waits_the_declared_cost_out(time: FakeTimeModule) -> None:
     clock = PacedClock()
     assert clock.spend(0.75) == clock.now() == 0.75
     assert (clock.meter(), time.slept) == (None, [0.75])
+
+
+def test_a_paced_clock_that_is_late_sleeps_less_until_it_has_caught_up(time: FakeTimeModule) -> None:
+    clock = PacedClock()
+    clock.spend(0.01)
+    time.now += 0.03  # decisions and messages
+    assert clock.now() == pytest.approx(0.01)
+    assert [clock.spend(0.02), clock.spend(0.02)] == pytest.approx([0.03, 0.05])
+    assert time.slept == pytest.approx([0.01, 0.0, 0.01])
+
+
+def test_a_paced_clock_is_never_later_than_its_limit(time: FakeTimeModule) -> None:
+    clock = PacedClock()
+    clock.spend(0.01)
+    time.now += 1.0
+    assert clock.now() == pytest.approx(1.01 - LATENESS_LIMIT_S)
+
+
+def test_time_without_work_is_not_made_up_for(time: FakeTimeModule) -> None:
+    clock = PacedClock()
+    clock.spend(0.01)
+    clock.idle()
+    time.now += 0.05
+    assert clock.admit() == pytest.approx(0.06)
+    time.now += 0.02  # the decision
+    assert clock.spend(0.03) == pytest.approx(0.09)
+    assert time.slept == pytest.approx([0.01, 0.01])
+
+
+def test_rows_are_not_admitted_before_they_were_due(time: FakeTimeModule) -> None:
+    clock = PacedClock()
+    clock.spend(0.01)
+    time.now += 0.05
+    assert clock.admit(due=0.04) == pytest.approx(0.04)
+    assert clock.admit(due=7.0) == pytest.approx(0.06)  # the client's clock is ahead of ours
+
+
+def test_a_late_paced_clock_admits_an_arrival_at_its_own_instant(time: FakeTimeModule) -> None:
+    clock = PacedClock()
+    clock.spend(0.01)
+    time.now += 0.05
+    clock.wait_until(0.02)
+    assert clock.now() == 0.02
+    assert time.slept[1:] == [0.0]
+
+
+def test_a_sleep_that_ends_early_does_not_move_a_paced_clock_to_its_end(time: FakeTimeModule) -> None:
+    clock = PacedClock(sleep=lambda seconds: time.sleep(seconds / 2))
+    clock.wait_until(0.5)
+    assert clock.now() == 0.25
 
 
 def test_wall_time_is_not_moved_by_declared_cost(time: FakeTimeModule) -> None:
@@ -147,15 +198,16 @@ def doubled(batch: Batch) -> Batch:
     return batch.pick(np.repeat(np.arange(len(batch)), 2))
 
 
-def rows(kind: str) -> tuple[Engine, Left]:
+def rows(kind: str, declared: bool = True) -> tuple[Engine, Left]:
+    large_costs, doubled_costs = ({"cost": 0.125}, {"cost": 0.25}) if declared else ({}, {})
     table = {
         "streams": {"s": {}},
         "queries": {
             "q": {
                 "from": "s",
                 "operators": [
-                    {"name": "large", "function": large, "cost": 0.125, "selectivity": 0.5},
-                    {"name": "doubled", "function": doubled, "cost": 0.25, "selectivity": 2.0},
+                    {"name": "large", "function": large, "selectivity": 0.5, **large_costs},
+                    {"name": "doubled", "function": doubled, "selectivity": 2.0, **doubled_costs},
                 ],
             }
         },
@@ -176,16 +228,19 @@ def test_pushed_rows_give_the_same_results_on_every_clock(kind: str, time: FakeT
     assert (engine.admitted, left.results, engine.ledger.held) == (7, {"q": 8}, 0)
 
 
-def test_where_costs_are_declared_a_row_is_a_step_and_where_they_are_measured_a_batch_is(time: FakeTimeModule) -> None:
+@pytest.mark.parametrize("declared", [True, False])
+def test_a_batch_is_cut_on_every_clock_that_knows_what_a_row_costs(declared: bool, time: FakeTimeModule) -> None:
+    """Its rows cost more than a slice; a wall clock takes the batch whole where nothing is declared or measured."""
     time.look = 2.0**-20
     taken = {}
     for kind in CLOCKS:
-        engine, left = rows(kind)
+        engine, left = rows(kind, declared)
         engine.push("s", Batch.of({"size": [3, 4, 5]}))
         engine.run()
         taken[kind] = left.taken
-    assert taken["virtual"] == taken["paced"] == [1] * 6
-    assert taken["wall"] == [3, 3]
+    assert taken["virtual"] == [1] * 6
+    assert taken["paced"] == ([1] * 6 if declared else [3, 3])
+    assert taken["wall"] == ([1] * 6 if declared else [3, 3])
 
 
 def test_a_wall_clock_measures_what_work_costs(time: FakeTimeModule) -> None:

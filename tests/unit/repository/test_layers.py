@@ -16,7 +16,7 @@ LAYERS = {
         errors clock durations build_id gc_tuning
         data config io arrivals expressions charts dataflow algebra operators
         plan engine measure policies query
-        recording simulate run_sinks run_plan advice
+        recording simulation run_sinks run_plan advice
         storage net live papers cli __main__
     """,
     "actors": """

@@ -56,7 +56,7 @@ def live(monkeypatch) -> FakeCluster:
         asking, "ask", lambda handle, method, *a, timeout, **named: getattr(handle, method)(*a, **named)
     )
     points = [EntryPoint(name, value, "dsms.commands") for name, value in COMMANDS.items()]
-    monkeypatch.setattr("dsms.cli.entry_points", lambda group: points if group == "dsms.commands" else [])
+    monkeypatch.setattr("dsms.cli.command_table.entry_points", lambda group: points if group == "dsms.commands" else [])
     return cluster
 
 

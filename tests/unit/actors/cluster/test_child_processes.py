@@ -7,7 +7,7 @@ import subprocess
 import psutil
 import pytest
 
-from actors.cluster.child_processes import find_descendants, kill_descendants
+from actors.cluster.kill_descendants import find_descendants, kill_descendants
 
 TWO = ["sh", "-c", "sleep 60 & echo $!; wait"]
 

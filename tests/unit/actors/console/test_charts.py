@@ -21,7 +21,6 @@ from dsms.live.domain import Domain
 from dsms.live.monitor.monitor import Monitor
 from dsms.live.monitor.status import InputStatus, LatencyStatus, StreamStatus
 from dsms.live.query_set import QuerySet
-from dsms.policies import POLICIES
 from dsms.query.plan_file import plan_from, read_table
 
 
@@ -95,7 +94,7 @@ def test_the_band_ends_now_and_names_are_left_out_where_there_is_no_room():
 
 def test_a_policy_has_one_colour_whatever_its_parameters():
     assert policy_colour("rr:tuples=30") == policy_colour("rr")
-    known = [policy.name for policy in POLICIES if not policy.traits.clairvoyant]
+    known = [name for name, policy in dsms.policies().items() if not policy.traits.clairvoyant]
     assert len({policy_colour(name) for name in known}) == len(known)
     assert policy_colour("someone-elses").startswith("#")
 

@@ -26,7 +26,7 @@ from actors.console.history import History, sample
 from actors.console.poller import PageState, Poller
 from actors.console.source import DECISIONS_SHOWN, DeploymentSource, Observation
 from actors.control.client import ControlClient
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from dsms.config.qos import DEFAULT, Qos
 from dsms.errors import DsmsError, FailedError
 from dsms.live.monitor.status import DomainStatus

@@ -70,38 +70,36 @@ def test_a_port_that_is_taken_is_refused(asked):
 @pytest.fixture
 def live(asked, monkeypatch):
     """The command talks to this instead of Ray."""
-    from actors.cli import console
-
     cluster = FakeCluster()
     monkeypatch.setattr(asking, "import_runtime", lambda name: cluster)
-    monkeypatch.setitem(COMMANDS, "console", console)
-    monkeypatch.setattr("dsms.cli.entry_points", lambda group: [])
+    monkeypatch.setitem(COMMANDS, "console", "actors.cli.console")
+    monkeypatch.setattr("dsms.cli.command_table.entry_points", lambda group: [])
     return cluster
 
 
-def interrupted(out, reading):
-    """Press Ctrl-C once the page has been read."""
+def interrupted(out, reading, number):
+    """Send a signal once the page has been read."""
 
     def press():
         while not (said := out.getvalue()).endswith("\n"):
             time.sleep(0.02)
         reading.append((said, fetched("http" + said.split("http")[1].split()[0])[0]))
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
 
     thread = threading.Thread(target=press)
     thread.start()
     return thread
 
 
-@pytest.mark.parametrize("with_token", [False, True])
-def test_the_command_serves_until_ctrl_c_and_leaves(live, monkeypatch, tmp_path, with_token):
+@pytest.mark.parametrize(("with_token", "number"), [(False, signal.SIGINT), (True, signal.SIGTERM)])
+def test_the_command_serves_until_ctrl_c_or_term_and_leaves(live, monkeypatch, tmp_path, with_token, number):
     out = io.StringIO()  # not `capsys`: reading it loses concurrent output
     monkeypatch.setattr("sys.stdout", out)
     file = tmp_path / "token"
     file.write_text("secret")
     file.chmod(0o600)
     read = []
-    thread = interrupted(out, read)
+    thread = interrupted(out, read, number)
     assert main(["console", "--port", "0", *(["--token-file", str(file)] if with_token else [])]) == 0
     thread.join()
     [(said, code)] = read

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import socket
 import sys
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from actors.hosts.socket_transport import make_picklable
 from dsms import Batch, Engine, WallClock, plan_from, policy_named
 from dsms.data.batch_ref import BatchRef
 from dsms.engine.runners import BatchRunner
+from dsms.engine.runners.coalescing import COALESCE_LIMIT_ROWS
 from dsms.errors import DsmsError, OperatorError
 from dsms.measure.trace import TurnTrace
 
@@ -229,7 +231,8 @@ def test_results_before_an_error_are_sent() -> None:
     runner = partial(ActorRunner, host_pool=fleet_of(1, outlet, lines=True))
     engine = Engine(plan_from(table), policy_named("rr:time=10"), clock=WallClock(), runner=runner)
     for x in range(3):
-        engine.push("s", Batch.of({"x": [x]}))
+        engine.push("s", Batch.of({"x": [x] * COALESCE_LIMIT_ROWS}))  # too large to share a step
     with pytest.raises(OperatorError, match="the third"):
         engine.run()
-    assert [rows for _, _, rows in outlet.taken] == [[0], [1]]
+    left = Counter(x for _, _, rows in outlet.taken for x in rows)
+    assert left == {0: COALESCE_LIMIT_ROWS, 1: COALESCE_LIMIT_ROWS}

@@ -12,7 +12,7 @@ import pytest
 from support.live.in_process_domain import HOST, FakeDomain, make_plan, make_routes, run_gateway, run_plan
 
 import dsms
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from actors.ingest.gateway import Gateway, GatewayActor
 from dsms import Batch, DsmsError
 from dsms.data.schema import Schema
@@ -117,9 +117,17 @@ def test_of_two_connections_of_one_producer_the_newer_stays() -> None:
 def test_a_port_in_use_is_named() -> None:
     with run_plan(PLAN) as (_, _, address):
         gateway = Gateway("other")
+        gateway.serve(Routes())
         with pytest.raises(DsmsError, match=f"cannot listen at {address}"):
             gateway.listen(HOST, int(address.rsplit(":", 1)[1]))
         gateway.close()
+
+
+def test_a_gateway_takes_clients_only_once_it_knows_where_rows_go() -> None:
+    gateway = Gateway("g")
+    with pytest.raises(DsmsError, match="gateway 'g' has no routes yet"):
+        gateway.listen(HOST, 0)
+    gateway.close()
 
 
 def test_frames_that_arrive_during_a_call_share_the_next_one() -> None:

@@ -188,7 +188,7 @@ def test_every_policy_explains_every_plan(plan, policy):
         assert policy in ("mss", "mss-memory", "tuple-greedy")
         return
     printed = json.loads(json.dumps(found.to_json(), allow_nan=False))
-    assert printed.keys() == {"policy", "segments"}
+    assert printed.keys() == {"policy", "turn", "segments"}
     assert printed["policy"] == policy
     known = [s["priority"] for s in printed["segments"] if s["priority"] is not None]
     assert known == sorted(known, reverse=True)
@@ -273,7 +273,7 @@ class TestExplainCommand:
     def test_json(self, capsys):
         assert main(["explain", str(K1), "--policy", "chain", "--json"]) == 0
         printed = json.loads(capsys.readouterr().out)
-        assert printed.keys() == {"policy", "segments"}
+        assert printed.keys() == {"policy", "turn", "segments"}
         assert [(s["stations"], s["priority"]) for s in printed["segments"]] == [
             (["o1"], pytest.approx(0.8)),
             (["o2"], pytest.approx(0.2)),

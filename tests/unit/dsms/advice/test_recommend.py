@@ -15,7 +15,7 @@ from support.paths import PLANS, ROOT
 import dsms
 from dsms import DsmsError, PolicyError, recommend
 from dsms.cli import main
-from dsms.cli.recommend import split_policies
+from dsms.cli.arguments import parse_policy_list
 from dsms.config.qos import Qos
 
 K1 = str(PLANS / "chain-example.toml")
@@ -169,9 +169,9 @@ def test_other_wrong_calls_are_refused():
 
 
 def test_policies_are_listed_with_their_parameters():
-    assert split_policies("chain,rr:tuples=3,time=0.5,fifo") == ["chain", "rr:tuples=3,time=0.5", "fifo"]
+    assert parse_policy_list("chain,rr:tuples=3,time=0.5,fifo") == ["chain", "rr:tuples=3,time=0.5", "fifo"]
     with pytest.raises(DsmsError, match="expected names of policies"):
-        split_policies(",")
+        parse_policy_list(",")
 
 
 def test_progress_is_told():

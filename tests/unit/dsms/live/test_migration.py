@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.queries.cases import POLICIES, pushes
+from support.queries.generated_cases import POLICIES, pushes
 from support.queries.rows import STORED, TYPES, stored_rows, stream_rows
 from support.strategies import DETERMINISTIC, EXAMPLES, policy
 

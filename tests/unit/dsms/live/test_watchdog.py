@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from support.live.domains import STREAMS, WAIT, ResultCollector, batch, domain_of, settled
 
-from actors.deployment.parts import wait_until
+from actors.deployment.actor_handles import wait_until
 from dsms.data.batch import Batch
 from dsms.live.monitor.status import WatchdogStatus
 from dsms.live.watchdog import StallCause, Watchdog

@@ -25,7 +25,7 @@ from support.strategies import (
 import dsms
 from dsms.engine.runners import BatchRunner
 from dsms.measure.staleness import Staleness
-from dsms.simulate import Run
+from dsms.simulation import Run
 
 texts = st.sampled_from([text for text in POLICIES if text not in YARDSTICKS])
 folds = st.sampled_from((1, 3, 4096))  # after how many turns the journal is handed on: no figure may depend on it

@@ -13,6 +13,7 @@ import pytest
 from support.live.in_process_domain import CuttingProxy, FakeDomain, make_plan, make_routes, run_gateway, run_plan
 
 import dsms
+from actors.deployment.actor_handles import wait_until
 from actors.results.result_hub import ResultHub
 from dsms import Batch, DsmsError
 from dsms.cli import main
@@ -284,11 +285,13 @@ def test_the_command_line_pushes_files_and_prints_results(
         monkeypatch.setenv("DSMS_ADDRESS", address)
         assert main(["push", "s", str(tmp_path / "rows.csv"), "--batch", "2"]) == 0
         assert "3 rows pushed into s" in capfd.readouterr().err
-        outlet.take([("all", 3, Batch.of({"n": [1]}, ts=9, sign=-1))])
+        assert wait_until(lambda: outlet.status()["queries"][0]["rows"] == 3, 10)
+        last = outlet.status()["queries"][0]["results"]  # small frames that wait together give one
+        outlet.take([("all", last + 1, Batch.of({"n": [1]}, ts=9, sign=-1))])
         assert main(["tail", "all", "--after", "0", "--limit", "4"]) == 0
         lines = capfd.readouterr().out.splitlines()
         assert [line.split(", ", 1)[1] for line in lines] == ['"n": 1}', '"n": 2}', '"n": 3}', '"sign": -1, "n": 1}']
-        assert main(["tail", "all", "--after", "2", "--limit", "1", "--sign"]) == 0
+        assert main(["tail", "all", "--after", str(last), "--limit", "1", "--sign"]) == 0
         assert capfd.readouterr().out == '{"ts": 9, "sign": -1, "n": 1}\n'
         assert main(["tail", "none"]) == 2
         assert "no query 'none'" in capfd.readouterr().err

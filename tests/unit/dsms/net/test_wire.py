@@ -505,6 +505,7 @@ def test_damaged_frames_use_no_memory_beyond_their_size() -> None:
         raw(header(rows=2**20), *GOOD),
         raw(header(stream="bare", rows=2**62, columns=[])),
     ],
+    ids=["length", "limit", "lists", "long lists", "maps", "text", "rows", "rows without columns"],
 )  # fmt: skip
 def test_bytes_announced_but_not_sent_use_no_memory(data: bytes) -> None:
     assert peak_bytes(data) < FRAME_LIMIT_BYTES / 2

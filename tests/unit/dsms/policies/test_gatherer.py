@@ -14,6 +14,7 @@ import dsms
 from dsms.engine.engine import Engine
 from dsms.engine.runners import BatchRunner
 from dsms.errors import DsmsError
+from dsms.plan.graph import Station
 from dsms.policies.adaptive.gatherer import Gatherer, Statistic, format_policy
 from dsms.policies.adaptive.statistic_views import StatisticsView
 from dsms.policies.registry import policy_named
@@ -208,7 +209,7 @@ def test_a_gatherer_that_comes_late_counts_from_then_on() -> None:
 def test_statistics_of_ones_own_are_gathered_always_or_once_a_period() -> None:
     asked = []
 
-    def waiting(engine: Engine, station: dsms.plan.Station) -> float:
+    def waiting(engine: Engine, station: Station) -> float:
         asked.append(station.name)
         return float(engine.ledger.inputs[station.index][0].count)
 

@@ -132,3 +132,25 @@ def test_what_cannot_be_planned_is_refused_with_its_place(folder, change, messag
     table = {"streams": BIDS, "queries": {"q": {"cql": "SELECT who FROM bids"}}, **change}
     with pytest.raises(PlanError, match=message):
         plan_from(table, folder=folder)
+
+
+@pytest.mark.parametrize(
+    "misplaced",
+    [
+        dsms.stream("people"),
+        dsms.stream("people").distinct(),
+        dsms.stream("people").where("k > 1"),
+        dsms.stream("bids").union(dsms.stream("people")),
+        dsms.stream("people").join(dsms.stream("towns"), on="k"),
+    ],
+    ids=["alone", "distinct", "where", "union", "two relations"],
+)
+def test_a_stored_relation_can_only_be_joined_with_a_stream(misplaced):
+    known = {"schema": {"k": "int64"}, "source": Batch.of({"k": [1]})}
+    plan = {
+        "streams": {"bids": {"schema": {"k": "int64"}}},
+        "relations": {"people": known, "towns": known},
+        "queries": {"q": {"cql": misplaced}},
+    }
+    with pytest.raises(PlanError, match=r"queries\.q.*'people' is a stored relation: it can only be joined with a str"):
+        plan_from(plan)

@@ -21,9 +21,9 @@ from dsms.algebra import (
     Windowed,
 )
 from dsms.data.schema import Schema
+from dsms.expressions.scalar_functions import UserFunction
 from dsms.expressions.tree import Call, Column, Literal
 from dsms.expressions.types import type_of
-from dsms.expressions.user_functions import UserFunction
 from dsms.query.cql import Catalog, compile_query
 
 PACKETS = Schema.of({"src": "int64", "dst": "int64", "size": "int64", "tag": "string"})

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dsms.data.schema import Schema
 from dsms.errors import PlanError
-from dsms.expressions.user_functions import UserFunction
+from dsms.expressions.scalar_functions import UserFunction
 from dsms.query.cql import Catalog, CqlError, compile_query
 
 PACKETS = Schema.of({"src": "int64", "dst": "int64", "size": "int64", "tag": "string"})

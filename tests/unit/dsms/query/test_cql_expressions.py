@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dsms.data.schema import Schema
+from dsms.expressions.scalar_functions import UserFunction
 from dsms.expressions.tree import Call, Case, Cast, Column, Literal
-from dsms.expressions.user_functions import UserFunction
 from dsms.query.cql import CqlError, compile_condition, compile_expression
 
 PACKETS = Schema.of({"src": "int64", "dst": "int64", "size": "int64", "tag": "string"})

@@ -17,7 +17,7 @@ from dsms.plan.graph import Plan
 from dsms.plan.segment import Segment
 from dsms.query.offered_load import utilisation, work_per_tuple
 from dsms.query.plan_file import plan_from, read_plan
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 
 class Busy(Observer):

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from dsms.config.qos import Qos
 from dsms.policies.registry import policy_named
-from dsms.simulate import simulate
+from dsms.simulation import simulate
 
 SEED, PLANS = 3, 20
 LONG, SHORT = 2000, 800  # arrivals: of a policy by itself; where others are run ahead all the time

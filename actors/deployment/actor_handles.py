@@ -23,7 +23,7 @@ from actors.scheduler.scheduler import Scheduler
 from dsms.clock import monotonic_s
 from dsms.errors import DsmsError
 
-KILL_TIMEOUT_S = 10.0  # for killed actors to end
+KILL_TIMEOUT_S = 60.0  # for killed actors to end, on a busy machine
 POLL_INTERVAL_S = 0.05
 Answer = TypeVar("Answer", covariant=True)
 
@@ -53,6 +53,12 @@ class DeploymentActors:
     gateways: tuple[Gateway, ...]
     result_hub: ResultHub
     exporter: Exporter | None = None  # None: metrics are off
+
+    def all_actors(self) -> list[object]:
+        """The handles of all."""
+        exporters = [] if self.exporter is None else [self.exporter]
+        domains = [(domain.scheduler, *domain.hosts) for domain in self.actors_by_domain.values()]
+        return [*exporters, self.result_hub, *self.gateways, *(actor for actors in domains for actor in actors)]
 
 
 def close_all(actors: Sequence[Closable[Answer]]) -> list[Answer]:

@@ -6,13 +6,13 @@ from contextlib import suppress
 from datetime import datetime
 
 from actors.cluster.cluster import PREFIX, get_deployment
-from actors.deployment.launch import ReportProgress
-from actors.deployment.parts import list_actor_names, tear_down
+from actors.deployment.actor_handles import list_actor_names, tear_down
+from actors.deployment.start_wait import ReportProgress
 from actors.rpc.answers import await_answer
 from actors.rpc.messages import send
 from dsms.errors import DsmsError
 
-IDENTITY_TIMEOUT_S = 5.0  # for a live deployment to answer
+IDENTITY_TIMEOUT_S = 30.0  # for a live deployment to answer, on a busy machine: one that does not is ended
 SHUTDOWN_TIMEOUT_S = 120.0
 NAMES_SHOWN = 5  # of actors left over
 
