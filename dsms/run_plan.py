@@ -20,6 +20,7 @@ from dsms.engine.engine import Engine
 from dsms.errors import PlanError
 from dsms.gc_tuning import reduce_gc
 from dsms.io import DeadLetterFile, FileSource, open_source
+from dsms.io.arrow_columns import import_pandas
 from dsms.io.rejected_row import Reject, RejectedRow
 from dsms.io.source_merge import SourceMerge
 from dsms.measure.run_measures import MemoryMeasure, ResultMeasure, TurnMeasure
@@ -203,6 +204,7 @@ def open_sources(
 
 
 def _open_source(plan: Plan, name: str, table: Any, schema: Schema, rows: int, rejected: Reject | None) -> FileSource:
+    import_pandas()  # here, where Ctrl-C ends the command; once rows are read it ends the read
     try:
         return open_source(table, schema, plan.folder, rejected, rows)
     except PlanError as error:

@@ -32,6 +32,11 @@ TEXT_PATTERNS = {  # match every text that can be converted, and some others
 NO_POSITIONS = np.zeros(0, dtype=np.int64)
 
 
+def import_pandas() -> None:
+    """Make pyarrow import pandas, as it does for its first array: Ctrl-C within that import breaks both."""
+    pa.array(NO_POSITIONS)
+
+
 def convert_column(values: pa.Array, kind: str) -> tuple[pa.Array, Column]:
     """Convert values to a type; return them and the positions of the values that do not fit, which become null."""
     converted = _cast(values, kind)

@@ -106,7 +106,8 @@ def test_connections_that_break_again_and_again_lose_and_duplicate_nothing(seed:
     outlet.open({"all": (None, N, True)}, ".")
     domain = FakeDomain(PLAN, outlet)
     with run_gateway(make_routes(PLAN, domain), result_hub=outlet) as (_, address):
-        cutter = CuttingProxy(address, cuts(seed, 300, 6000), cuts(seed + 100, 300, 6000))
+        # Rows that wait together become one result of up to 10 kB: it must fit between two cuts.
+        cutter = CuttingProxy(address, cuts(seed, 300, 6000), cuts(seed + 100, 300, 30_000))
         with dsms.connect(cutter.address) as client:
             subscription = client.subscribe("all", after=0)
             for number in range(200):
