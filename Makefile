@@ -9,7 +9,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist loadgroup --no-loadscope-reorde
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-metrics compare test quick fuzz chaos soak lint types reproduce bench pictures dashboards grafana-check constraints clean
+.PHONY: help demo demo-metrics compare test quick fuzz chaos soak lint types reproduce bench fidelity pictures dashboards grafana-check constraints clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## */  make \1 /' | awk '{printf "  %s %-13s", $$1, $$2; $$1=$$2=""; print}'
@@ -52,6 +52,9 @@ reproduce: $(VENV)/all  ## every claim of the five papers beside our result (20 
 
 bench: $(VENV)/all  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour; SHORT=1: two minutes)
 	cd tests && ../$(BIN)/python -m benchmarks.bench $(if $(SHORT),--short)
+
+fidelity: $(VENV)/all  ## does a simulation predict the live system? every policy on three plans, both ways (ten minutes; POLICY=chain)
+	cd tests && ../$(BIN)/python -m benchmarks.live.fidelity $(if $(POLICY),--policy $(POLICY))
 
 pictures: $(VENV)/all  ## take the README's picture of the console (two minutes; needs chromium)
 	cd tests && ../$(BIN)/python -m browser.console_picture ../deploy/console.png

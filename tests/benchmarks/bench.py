@@ -13,6 +13,7 @@ from functools import partial
 from typing import NamedTuple
 
 from benchmarks.live.checkpoints import checkpoints
+from benchmarks.live.fidelity import fidelity
 from benchmarks.live.live import LiveSizes, live
 from benchmarks.live.metrics_cost import metrics
 from benchmarks.live.spark_load import load
@@ -49,6 +50,10 @@ SECTIONS = {
     "queries": Section(queries, partial(queries, rows=2_000, repetitions=1)),
     "held": Section(held, partial(held, rows=100_000)),
     "predicted": Section(predicted, predicted),
+    "fidelity": Section(
+        partial(fidelity, policies=("fifo", "rr", "chain", "fas-mcq")),
+        partial(fidelity, plans=("ten-queries",), policies=("chain",), until=1.0, hosts=4),
+    ),
     "swaps": Section(swaps, partial(swaps, count=4, seconds=1.0)),
     "live": Section(live, partial(live, SHORT_LIVE)),
     "load": Section(load, partial(load, rows=100_000, repetitions=1, seconds=2.0, rate=5_000)),

@@ -10,7 +10,7 @@ pytest.importorskip("bytewax", reason="needs Bytewax, the peer of the queries: p
 from benchmarks.bench import SECTIONS, compare_policies
 from rich.table import Table
 
-ON_RAY = ("swaps", "live", "metrics", "checkpoints")
+ON_RAY = ("fidelity", "swaps", "live", "metrics", "checkpoints")
 IN_PROCESS = tuple(name for name in SECTIONS if name not in (*ON_RAY, "load"))
 
 

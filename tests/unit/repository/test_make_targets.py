@@ -28,6 +28,7 @@ SHORT_FORMS = {
     "dashboards": "tests/unit/grafana/test_dashboards.py",
     "demo": "tests/on_ray/test_demo.py",
     "demo-metrics": HERE,
+    "fidelity": "tests/benchmarks/test_bench_short.py",
     "fuzz": HERE,
     "grafana-check": "tests/browser/test_grafana_check_short.py",
     "help": HERE,
