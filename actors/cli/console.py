@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from actors.cli.up import add_security_options
 from actors.control.client import ControlClient, add_common_options, join_cluster
 from dsms.cli.arguments import parse_nonnegative_int
+from dsms.cli.signals import wait_for_signal
 from dsms.errors import DsmsError
 from dsms.net.certificate import Certificate
 from dsms.net.tokens import Tokens
@@ -53,7 +53,7 @@ def run(given: argparse.Namespace) -> int:
                 print(
                     f"console of {given.name}: {url}" + ("" if tokens else " (read-only: no --token-file)"), flush=True
                 )
-                Event().wait()
+                wait_for_signal()
         except KeyboardInterrupt:
             return 0
     return 0

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from actors.control.client import (
@@ -21,7 +20,7 @@ from actors.control.client import (
 )
 from dsms.cli.arguments import add_record_option, parse_nonnegative_int, parse_positive, parse_positive_int
 from dsms.cli.progress import show_progress
-from dsms.cli.signals import ignore_signals
+from dsms.cli.signals import ignore_signals, wait_for_signal
 from dsms.config.fields import check_table
 from dsms.config.live import CLOCKS, LiveConfig
 from dsms.errors import DsmsError, PlanError
@@ -208,7 +207,7 @@ def _wait_until_stopped(cluster: Any) -> None:
     print("Ctrl-C ends it", file=sys.stderr)
 
     try:
-        Event().wait()
+        wait_for_signal()
     except KeyboardInterrupt:
         with ignore_signals():  # every deployment on this Ray ends with it
             for name in cluster.list_deployments():

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 SIGNAL_REPEAT_S = 0.05  # after which an interruption that Python dropped is repeated
+SIGNAL_CHECK_S = 1.0
 
 
 @contextmanager
@@ -48,6 +49,16 @@ def handle_signals() -> Iterator[None]:
                 timer.cancel()
                 timer.join()
         signal.signal(signal.SIGTERM, before)
+
+
+def wait_for_signal() -> None:
+    """Wait until Ctrl-C or TERM raises KeyboardInterrupt.
+
+    A signal between Python's last look for one and the wait itself does not end the wait: so it is a short one.
+    """
+    never = threading.Event()
+    while not never.wait(SIGNAL_CHECK_S):
+        pass
 
 
 @contextmanager

@@ -35,6 +35,8 @@ SPARK_SETTINGS = {
     "spark.hadoop.parquet.page.verify-checksum.enabled": "true",  # recordings are written with checksums
 }
 
+INTERRUPTED_CALLS = ("while sending command.", "while shutting down connection")  # the ends of py4j 0.10.9's messages
+
 
 def get_session(master: str | None = None, name: str = "dsms") -> SparkSession:
     """The session of this process, started if there is none; workers of another `master` need dsms installed."""
@@ -48,7 +50,7 @@ def get_session(master: str | None = None, name: str = "dsms") -> SparkSession:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_CONF_DIR", str(CONF_FOLDER))
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-    logging.getLogger().addFilter(_is_relevant)
+    hide_interruptions()
     builder = SparkSession.builder.master(master or LOCAL_MASTER).appName(name)
     for key, value in SPARK_SETTINGS.items():
         builder = builder.config(key, value)
@@ -56,9 +58,14 @@ def get_session(master: str | None = None, name: str = "dsms") -> SparkSession:
         return builder.getOrCreate()
 
 
+def hide_interruptions() -> None:
+    """Do not show what py4j logs of an interruption, with tracebacks, although it also raises it."""
+    for logger in ("", "py4j.clientserver"):
+        logging.getLogger(logger).addFilter(_is_relevant)
+
+
 def _is_relevant(record: logging.LogRecord) -> bool:
-    """Whether a log record is to be shown: py4j logs an interruption at length, although it also raises it."""
-    return not str(record.msg).endswith("while sending command.")
+    return not str(record.msg).endswith(INTERRUPTED_CALLS)
 
 
 @contextmanager

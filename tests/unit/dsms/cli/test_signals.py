@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 
 import pytest
 
-from dsms.cli.signals import handle_signals, ignore_signals
+from dsms.cli.signals import handle_signals, ignore_signals, wait_for_signal
 
 
 class InterruptsInDel:
@@ -70,3 +71,13 @@ def test_other_errors_of_that_kind_are_told_as_before(monkeypatch):
         made = RaisesInDel()
         del made
     assert [error.exc_type for error in unraisable] == [ValueError]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_wait_ends_although_the_signal_does_not_interrupt_it(number):
+    """Another thread gets the signal: Python notes it for the main thread, but no call of the main thread returns."""
+    thread = threading.Timer(0.1, lambda: signal.pthread_kill(threading.get_ident(), number))
+    thread.start()
+    with pytest.raises(KeyboardInterrupt), handle_signals():
+        wait_for_signal()
+    thread.join()
