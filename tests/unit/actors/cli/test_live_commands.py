@@ -303,7 +303,7 @@ def test_down_kills_a_deployment_that_does_not_answer(call, live, monkeypatch):
     monkeypatch.setattr(asking, "ask", silent)
     code, out, err = call("down")
     assert (code, out) == (0, "dsms is down\n")
-    assert "no answer within 120 s; its remaining actors are killed" in err
+    assert "no answer within 120 s; killing its remaining actors" in err
     assert live.log == [("connect", "auto"), ("tear_down", "dsms"), "disconnect"]
 
 
