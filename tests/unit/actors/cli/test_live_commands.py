@@ -163,7 +163,7 @@ def test_status_shows_stalls_quarantines_and_rejected_rows(call, live):
     full = IngestStatus(True, 3.5, 100, LimitStatus(None, 1e9))
     live.running["dsms"] = FakeDeployment(
         domain("a", watchdog=stalled, quarantine=[QuarantineStatus("busy0", "operator 'g' failed")]),
-        domain("b", ingest=full, asides=[aside]),
+        domain("b", ingest=full, rejected=[aside]),
     )
     code, out, _ = call("status")
     lines = collapse_spaces(out)
