@@ -23,7 +23,7 @@ def parse_whole_us(number: str, unit: int, text: str) -> int:
     """Return a number of units in microseconds; it must be a whole number of microseconds."""
     length = Fraction(number) * unit
     if length.denominator != 1:
-        raise PlanError(f"{text!r} is no whole number of microseconds")
+        raise PlanError(f"{text!r} is not a whole number of microseconds")
     if length >= 2**63:
         raise PlanError(f"{text!r} is longer than a timestamp can hold (2**63 microseconds)")
     return int(length)

@@ -45,7 +45,9 @@ class Report:
     seconds: float = 0.0
     rows: Counter[str] = field(default_factory=Counter)  # read, by stream
     results: Counter[str] = field(default_factory=Counter)  # put out, by query
-    aside: Mapping[tuple[str, str], int] = field(default_factory=dict)  # rejected rows by operator or stream, and kind
+    rejected: Mapping[tuple[str, str], int] = field(
+        default_factory=dict
+    )  # rejected rows by operator or stream, and kind
     dead_letters: Path | None = None  # the file of rejected rows
     turns: int = 0
     memory_max: float = 0.0  # rows in queues
@@ -54,11 +56,11 @@ class Report:
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain data."""
-        aside = [{"where": where, "kind": kind, "rows": rows} for (where, kind), rows in self.aside.items()]
+        rejected = [{"where": where, "kind": kind, "rows": rows} for (where, kind), rows in self.rejected.items()]
         plain = {name: getattr(self, name) for name in ("policy", "seconds", "turns", "memory_max", "stopped")}
         letters = None if self.dead_letters is None else str(self.dead_letters)
         named = {"rows": dict(self.rows), "results": dict(self.results), "latency": dict(self.latency)}
-        return {**plain, **named, "aside": aside, "dead_letters": letters}
+        return {**plain, **named, "rejected": rejected, "dead_letters": letters}
 
 
 def run(
@@ -110,7 +112,7 @@ def run(
             recorder.finish(done.seconds)
         done.turns, done.memory_max, done.latency = turns.count, memory.max_tuples, results.quantiles()
         done.results.update({mine.query.name: mine.count for mine in results.queries if mine.count})
-        done.aside = dict(letters.counts)
+        done.rejected = dict(letters.counts)
         done.dead_letters = letters.path if letters.counts else None
     return done
 

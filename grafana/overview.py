@@ -72,7 +72,7 @@ QUERIES_ROW = Row(
             limits=LATENCY_THRESHOLDS_S,
         ),
         timeseries(
-            "Stale share of time by query, last minute",
+            "Share of time stale by query, last minute",
             Target(f"query:dsms_staleness_seconds:share_1m{{{QUERY_MATCHERS}}}", "{{query}}"),
             unit="percentunit",
             most=1.0,

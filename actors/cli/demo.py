@@ -1,8 +1,8 @@
 """Compare four policies on a private Ray cluster: four queries, and the same bursty load from Spark for each policy.
 
-Every policy gets the same rows at the same instants and starts with empty queues: the load pauses between two policies
-until all queues are empty, and that time counts. The run is recorded, and a report is written at the end. Ctrl-C ends
-it at any time and leaves nothing running.
+Every policy gets the same rows at the same instants and starts with empty queues: the load pauses before the next
+policy until all queues are empty, and this time counts for the policy that empties them. The command records the run
+and writes a report at the end. Ctrl-C ends it at any time and leaves nothing running.
 """
 
 from __future__ import annotations

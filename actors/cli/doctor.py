@@ -1,7 +1,7 @@
 """Check whether this machine can run a deployment: software, ports, disk, memory, limits, clock and tokens.
 
-Nothing is started or changed. Every check prints what it found and, for a problem, what to do. It works without Ray and
-Spark. Exit code 1 if any check fails.
+The command starts and changes nothing. Every check prints what it found and, for a problem, what to do. It works
+without Ray and Spark. Exit code 1 if any check fails.
 """
 
 from __future__ import annotations

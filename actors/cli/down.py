@@ -1,6 +1,7 @@
-"""End a deployment: its actors, its gateways and the rows in its queues; the cluster stays.
+"""End a deployment: stop its actors and gateways; the cluster stays.
 
-A deployment that does not answer is killed.
+A durable deployment saves a checkpoint first; all others drop the rows in their queues. The command kills a deployment
+that does not answer.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def run(given: argparse.Namespace) -> int:
         except DsmsError as error:
             if given.name not in cluster.list_deployments():
                 raise
-            log.warning("%s; its remaining actors are killed", error)
+            log.warning("%s; killing its remaining actors", error)
         import_runtime("deployment.actor_handles").tear_down(given.name)
     print(f"{given.name} is down")
     return 0

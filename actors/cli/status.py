@@ -2,7 +2,7 @@
 
 used: share of recent time in which operators ran; idle with work: share in which none ran though rows waited; held:
 rows in queues; p50, p99: latency of recent results; stale: share of recent time in which a query's output was behind
-its input; passes: results per row of an operator; busy: its share of the time.
+its input; passes: rows that an operator puts out per row it takes; busy: its share of the time.
 """
 
 from __future__ import annotations

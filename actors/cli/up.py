@@ -48,7 +48,9 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--policy", metavar="NAME[:key=value,…]", help=f"the first policy in charge. There are: {names}"
     )
     parser.add_argument(
-        "--clock", choices=CLOCKS, help="wall: costs are measured; paced: declared costs are slept; virtual: simulated"
+        "--clock",
+        choices=CLOCKS,
+        help="wall: measure costs; paced: wait the declared costs out; virtual: simulate them",
     )
     parser.add_argument(
         "--budget", type=parse_positive, metavar="B", help="with --clock paced: share of a CPU that a domain has"
@@ -57,7 +59,10 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--domains", type=parse_positive_int, metavar="N", help="CPU budgets, each with its own scheduler"
     )
     parser.add_argument(
-        "--actors", type=parse_positive_int, metavar="N", help="most host processes of a domain; operators share them"
+        "--actors",
+        type=parse_positive_int,
+        metavar="N",
+        help="host processes of a domain, at most; operators share them",
     )
     parser.add_argument("--gateways", type=parse_positive_int, metavar="N", help="processes that accept rows")
     parser.add_argument("--host", metavar="H", help=f"address the gateways listen on (default: {plan.host})")
@@ -70,17 +75,19 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--metrics", type=parse_nonnegative_int, metavar="P", help="serve metrics at this port; 0: any free port"
     )
-    add_record_option(parser, "DIR on the node of each domain's scheduler, in a folder named after the domain")
+    add_record_option(parser, "DIR, named after the domain, on the node of its scheduler")
     parser.add_argument(
         "--durable",
         metavar="DIR",
         type=Path,
-        help="store rows and checkpoints there, so that no crash loses a row or result",
+        help="store rows and checkpoints in this folder, so that no crash loses a row or result",
     )
     parser.add_argument(
         "--checkpoint", type=parse_positive, metavar="S", help="seconds between two checkpoints (default: 1)"
     )
-    parser.add_argument("--resume", action="store_true", help="continue from the durable folder")
+    parser.add_argument(
+        "--resume", action="store_true", help="continue from the last checkpoint in the folder of --durable"
+    )
     parser.add_argument("--yes", action="store_true", help="with --resume: do not ask before changing the plan")
     parser.add_argument("--replace", action="store_true", help="first end a running deployment of this name")
     parser.add_argument(

@@ -46,7 +46,7 @@ def _describe_move(given: argparse.Namespace, answer: dict[str, Any]) -> str:
 
 checkpoint = VerbCommand(
     "checkpoint",
-    "Save a durable deployment now, besides every `checkpoint` seconds; results before it are never computed again.",
+    "Save a durable deployment now, besides the periodic checkpoints; after a failure it continues from here.",
     lambda given, answer: f"{given.name}: {describe_checkpoint(CheckpointStatus(**answer))}",
 )
 move = VerbCommand(
@@ -57,7 +57,7 @@ move = VerbCommand(
 )
 pause = VerbCommand(
     "pause",
-    "Stop all operators until `dsms resume`; rows are still admitted and wait in the queues.",
+    "Stop all operators until `dsms resume`; the system still admits rows, which wait in the queues.",
     lambda given, _: f"{_describe_target(given)} is paused",
 )
 resume = VerbCommand("resume", "Continue after `dsms pause`.", lambda given, _: f"{_describe_target(given)} runs")

@@ -1,4 +1,4 @@
-"""Show the last decisions: the chosen operators, all candidates with work, their priorities and how these arise."""
+"""Show the last decisions: the chosen operators, all candidates with work, their priorities, and why they rank so."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def group_stations(stations: Sequence[Station], most: int) -> list[list[str]]:
     start. So 24 are ready in less than a minute; one for each of 750 stations would take 40 GB and 10 minutes.
     """
     if most < 1:
-        raise DsmsError(f"{most} actors for {len(stations)} stations: at least one must be given")
+        raise DsmsError(f"{most} actors for {len(stations)} stations: expected at least one")
     ordered = sorted(stations, key=lambda station: (station.query.index, station.index))
     actors = max(1, min(most, len(ordered)))
     bounds = [place * len(ordered) // actors for place in range(actors + 1)]

@@ -48,7 +48,7 @@ def ask(handle: Any, method: str, *arguments: Any, timeout: float = CALL_TIMEOUT
     try:
         return ray.get(getattr(handle, method).remote(*arguments, **named), timeout=timeout)
     except GetTimeoutError:
-        raise FailedError(f"no answer within {timeout:g} s; it may still be carried out") from None
+        raise FailedError(f"no answer within {timeout:g} s; the deployment may still carry it out") from None
     except RayTaskError as error:
         if isinstance(error.cause, DsmsError):
             raise error.cause from None

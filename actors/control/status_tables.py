@@ -118,7 +118,7 @@ def list_problems(status: DeploymentStatus) -> list[str]:
         problems += [
             f"{name}: operator {each.station} rejected {format_count(each.rows)} rows ({each.kind}), "
             f"the first because of: {each.reason}"
-            for each in one.asides
+            for each in one.rejected
         ]
     for place, log in ((place, one.log) for place, one in enumerate(status.gateways) if one.log is not None):
         if log.full:

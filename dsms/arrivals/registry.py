@@ -81,7 +81,7 @@ def _replay(table: ArrivalTable, seed: int) -> Arrivals:
     at = trace.instants(table.text("column", "at"))
     speed = table.one_of("speedup", "rate", "utilisation", needed=False)
     if (loop or speed in ("rate", "utilisation")) and not at[-1]:
-        raise PlanError(f"{trace.path!r} has a single instant: no rate, and no length to begin again after", "path")
+        raise PlanError(f"{trace.path!r} has a single instant: a rate and `loop` need two or more", "path")
     if speed == "speedup":
         at = at / table.number("speedup", above=0)
     elif speed is not None:

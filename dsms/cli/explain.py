@@ -4,8 +4,9 @@ A path's progress chart plots the bytes left of a tuple against the time spent o
 into Chain's segments. Each has a slope, and a delta: how far the actual chart rises above the envelope.
 
 With --dataflow, for CQL queries: the operations that a row of each stream passes, the time T that they take (block: an
-operation starts when the one before has ended; item: as soon as it has a row), what was changed in the query and what
-that saves, and the number of dashed edges in the scheduling graph when a row of each stream is pending.
+operation starts when the one before has ended; item: as soon as it has a row), what the planner has changed in the
+query and what that saves, and the dashed edges: how many operations of a later row must wait for one of an earlier row
+when a row of each stream is pending.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--backlog",
         metavar="NAME=COUNT,…",
-        help="tuples waiting at an operator, or at each first operator of a query, for policies whose priorities "
-        "depend on it; operators that are not named have none (default: one tuple at every segment)",
+        help="tuples that wait at an operator, or at each first operator of a query, for policies whose priorities "
+        "depend on them; all other operators have none (default: one tuple at every segment)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of tables")
     parser.add_argument("--plot", metavar="FILE", help="draw the progress charts: .png or .svg; needs dsms[plot]")

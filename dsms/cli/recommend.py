@@ -1,8 +1,9 @@
 """Run every policy on a plan's arrivals, with several seeds, and recommend one for a required quality of service.
 
 J = Σ w·c/c*: w is the weight in --qos; c is the policy's mean number of queued tuples (memory), mean delay, time per
-result (rate) or, if named, staleness (freshness); c* is the best c of all policies. Policies that know the future are
-a bound and are not recommended. Columns: means over the seeds; J with its standard deviation.
+result (rate) or, if named, staleness (freshness); c* is the best c of all policies. The command never
+recommends a policy that knows the future: it shows how good any policy could be. Columns: means over the seeds; J with
+its standard deviation.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         default=DEFAULT_SEEDS,
         help=f"runs of each policy (default: {DEFAULT_SEEDS})",
     )
-    parser.add_argument("--until", type=parse_nonnegative, metavar="T", help="arrivals after T are not admitted")
+    parser.add_argument("--until", type=parse_nonnegative, metavar="T", help="admit no arrivals after T")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.add_argument("--plot", metavar="FILE", help="draw memory against latency: .png or .svg; needs dsms[plot]")
 

@@ -1,7 +1,7 @@
 """Run the papers' experiments, and show the paper's number and ours for every claim.
 
-Finished runs are stored in DIR/runs.jsonl: after an interruption the same command resumes. Runs of other code are
-repeated. The command writes report.html, report.md and, for each paper, the figures and the data (CSV, JSON) to DIR.
+The command stores finished runs in DIR/runs.jsonl: after an interruption the same command resumes, and it repeats the
+runs whose code has changed. It writes report.html, report.md and, for each paper, figures and data (CSV, JSON) to DIR.
 Verdicts: reproduced; direction only; not reproduced, with the reason.
 """
 

@@ -65,7 +65,9 @@ def run(given: argparse.Namespace) -> int:
     read = ", ".join(f"{count:,} of {name}" for name, count in done.rows.items()) or "none"
     written = ", ".join(f"{count:,} of {name}" for name, count in done.results.items()) or "none"
     lines = [f"rows: {read} in {done.seconds:.2f} s; results: {written}"]
-    lines += [f"{rows:,} rows {kind} at {where}: see {done.dead_letters}" for (where, kind), rows in done.aside.items()]
+    lines += [
+        f"{rows:,} rows {kind} at {where}: see {done.dead_letters}" for (where, kind), rows in done.rejected.items()
+    ]
     lines += ["stopped before the end of the sources"] if done.stopped else []
     print("\n".join(f"dsms: {line}" for line in lines), file=sys.stderr)
     return 130 if done.stopped else 0

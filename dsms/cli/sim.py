@@ -41,8 +41,12 @@ COLUMNS = ("memory max", "mean", "latency", "p99", "stale", "wait", "results", "
 
 def options(parser: argparse.ArgumentParser) -> None:
     add_plan_and_policy(parser, "a scheduling policy, as in rr:tuples=30; repeat to compare (default: fifo)")
-    parser.add_argument("--until", type=parse_nonnegative, metavar="T", help="arrivals after T are not admitted")
-    parser.add_argument("--cut", action="store_true", help="stop at T instead of draining the queues")
+    parser.add_argument("--until", type=parse_nonnegative, metavar="T", help="admit no arrivals after T")
+    parser.add_argument(
+        "--cut",
+        action="store_true",
+        help="stop at the T of --until; without it the run continues until all queues are empty",
+    )
     parser.add_argument(
         "--seed",
         type=parse_nonnegative_int,
@@ -101,7 +105,9 @@ def _check_recording(folder: Path, policies: list[str]) -> None:
     names = [safe_name(text) for text in policies]
     for name in names:
         if names.count(name) > 1:
-            raise PolicyError(f"--record: {names.count(name)} runs would be written to {str(folder / name)!r}")
+            raise PolicyError(
+                f"--record writes {names.count(name)} policies to {str(folder / name)!r}: name each policy once"
+            )
         check_folder_free(folder / name)
 
 

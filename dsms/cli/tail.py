@@ -28,7 +28,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--after",
         type=parse_nonnegative_int,
         metavar="N",
-        help="print batches after number N first, as far as they are retained",
+        help="first print the batches after number N that the system still holds",
     )
     parser.add_argument("--limit", type=parse_nonnegative_int, metavar="N", help="end after N rows")
     parser.add_argument("--sign", action="store_true", help="print the sign of every row: 1 new, -1 retracted")

@@ -2,8 +2,9 @@
 
 Rows: recorded: the measurements, of each phase and of the whole run; replayed: the same policies at the same instants,
 which shows how accurate a replay is; then each policy of --policy, from the beginning. Columns: see `dsms sim`; p99 is
-at most 12 % off. Operators with state, such as windows and joins, have their average selectivity; queries that were
-added or removed count as present all the time. The time between two turns of a live run is the recorded average.
+at most 12 % off. The replay uses the average selectivity of operators with state, such as windows and joins, and the
+average time between two turns of a live run; it runs all queries from the beginning to the end, also those added or
+removed in between.
 """
 
 from __future__ import annotations

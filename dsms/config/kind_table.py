@@ -77,7 +77,7 @@ class KindTable:
         """The value of this key."""
         if key not in self.entries:
             kind, given = self.entries["kind"], sorted(self.entries)
-            raise PlanError(f"missing; {self.what} of kind {kind!r} need it, given are {given}", key)
+            raise PlanError(f"missing; {self.what} of kind {kind!r} need it; there are only {given}", key)
         return self.entries[key]
 
     def _read(self, key: str, field: Field[T], default: T | None) -> T:

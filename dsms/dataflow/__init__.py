@@ -1,8 +1,9 @@
 """Dataflow expressions after Getta and Vossough: how each item of a stream passes the joins of a query.
 
-`expression` is a logical query, `operation` one step of an item, `translate` lists the orders of steps for a query, and
-`cost` finds the best. `conflicts` and `graph` decide which operations of concurrent items may run now; `execution`
-simulates any interleaving of them against each `window`.
+`expression` is a logical query, `operation` one step of an item, `join_orders` lists the orders of steps for a query,
+and `cost` finds the best. The other files serve `dsms explain --dataflow` and the papers, no engine uses them:
+`conflicts` and `scheduling_graph` decide which operations of concurrent items may run now; `simulated_execution`
+simulates any interleaving of them against each `simulated_window`.
 """
 
 from dsms.dataflow.conflicts import Matrix, conflict_matrix, conflicting_pairs, has_conflict, number_operations
@@ -18,16 +19,6 @@ from dsms.dataflow.cost import (
     total_time,
     work_rate,
 )
-from dsms.dataflow.execution import (
-    DataflowExecution,
-    DataflowRun,
-    Order,
-    StreamItem,
-    is_equal_every,
-    is_order_invariant,
-    is_order_preserving,
-    is_weakly_order_preserving,
-)
 from dsms.dataflow.expression import (
     RESULT_WINDOW,
     DifferenceTerm,
@@ -38,10 +29,20 @@ from dsms.dataflow.expression import (
     intermediate_names,
     subexpressions,
 )
-from dsms.dataflow.graph import Edge, Node, SchedulingGraph, count_dashed_edges
+from dsms.dataflow.join_orders import Plan, enumerate_orders, enumerate_plans, translate
 from dsms.dataflow.operation import Dataflow, Operation
-from dsms.dataflow.translate import Plan, enumerate_orders, enumerate_plans, translate
-from dsms.dataflow.window import Contents, Row
+from dsms.dataflow.scheduling_graph import Edge, Node, SchedulingGraph, count_dashed_edges
+from dsms.dataflow.simulated_execution import (
+    DataflowExecution,
+    DataflowRun,
+    Order,
+    StreamItem,
+    is_equal_every,
+    is_order_invariant,
+    is_order_preserving,
+    is_weakly_order_preserving,
+)
+from dsms.dataflow.simulated_window import Contents, Row
 
 __all__ = [
     "RESULT_WINDOW",

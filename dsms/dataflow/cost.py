@@ -14,8 +14,8 @@ from operator import mul
 from typing import Literal
 
 from dsms.dataflow.expression import Expression, input_streams, intermediate_names
+from dsms.dataflow.join_orders import NotStoredError, Plan, enumerate_orders
 from dsms.dataflow.operation import Dataflow, Operation
-from dsms.dataflow.translate import NotStoredError, Plan, enumerate_orders
 from dsms.errors import PlanError
 
 Mode = Literal["block", "item"]

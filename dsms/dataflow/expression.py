@@ -56,7 +56,8 @@ class _BinaryTerm:
         object.__setattr__(self, "on", tuple(sorted(set(self.on))))
         shared = set(self.left.attributes) & set(self.right.attributes)
         if not self.on or not shared.issuperset(self.on):
-            raise PlanError(f"{self.left} and {self.right} on {list(self.on)}: they share {sorted(shared)}")
+            both = sorted(shared) or "there are none"
+            raise PlanError(f"{self.left} and {self.right} on {list(self.on)}: expected attributes of both: {both}")
         names = [name for side in (self.left, self.right) for name in _names(side)]
         names += [self.name, RESULT_WINDOW]
         if twice := sorted({name for name in names if names.count(name) > 1}):

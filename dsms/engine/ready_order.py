@@ -70,7 +70,7 @@ class ReadyOrder:
         return None
 
     def look(self, now: float) -> Segment | None:
-        """Return the first at this instant."""
+        """Return the segment to run at this instant."""
         return self.first()
 
     def compact(self) -> None:

@@ -1,4 +1,4 @@
-"""Says in words how much one turn may take: what a visit of round robin is, on which clock."""
+"""Describes in words how much one turn may take, by policy, slice and clock: "at most 30 tuples", "at most 20 ms"."""
 
 from __future__ import annotations
 

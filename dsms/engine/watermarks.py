@@ -50,7 +50,7 @@ class Watermarks:
         """Return the rows with the timestamp, sequence number and watermark they get on entering the engine."""
         stream = self._streams[place]
         if self.ended:
-            raise DsmsError(f"push into {stream.name!r} after the end: all streams were said to have ended")
+            raise DsmsError(f"push into {stream.name!r} after `end()`: no stream takes rows after that")
         if stream.schema is not None and isinstance(batch, Batch):
             batch = conform(batch, stream.schema, stream.name)
         if stream.timestamp is not None:

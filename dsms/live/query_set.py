@@ -102,7 +102,11 @@ class QuerySet:
         """A set with the queries of another set too, their stations unchanged."""
         theirs, after = moved.plan, self._copy()
         if theirs.settings != self.plan.settings:
-            raise PlanError(f"queries {list(moved._members)} ran with other settings", "run", self.plan.name)
+            raise PlanError(
+                f"queries {list(moved._members)} have other settings in [run] than the domain they move to",
+                "run",
+                self.plan.name,
+            )
         for kind, plan_names in (("query", _queries), ("operator", _stations)):
             if taken := sorted(plan_names(self.plan) & plan_names(theirs)):
                 raise PlanError(f"there is another {kind} {taken[0]!r} already", file=self.plan.name)
@@ -181,11 +185,17 @@ class QuerySet:
             fresh[kind] = {name: entry for name, entry in entries.items() if name not in known}
             for name, entry in entries.items():
                 if name in known and not _is_same(entry, known[name]):
-                    raise PlanError(f"there is another {name!r} already: {known[name]!r}", f"{kind}.{name}")
+                    raise PlanError(
+                        f"there is another {name!r} already, {known[name]!r}: give this one another name",
+                        f"{kind}.{name}",
+                    )
             known.update(fresh[kind])
         if clash := sorted(fresh["streams"].keys() & (_stations(self.plan) | _queries(self.plan))):
             what = "a query" if clash[0] in self._members else "an operator"
-            raise PlanError(f"there is {what} {clash[0]!r} too: inputs could mean either", f"streams.{clash[0]}")
+            raise PlanError(
+                f"there is {what} {clash[0]!r} too: give the stream another name, so that inputs are clear",
+                f"streams.{clash[0]}",
+            )
         return fresh
 
     def _standing(self, there: _PlanParts) -> ExistingQueries:

@@ -44,9 +44,9 @@ METRICS = (
         GAUGE,
         "tuples",
         DOMAIN,
-        "The least that any scheduler, even one that knows the future, could hold now: Chain on lower envelopes, on "
-        "the same arrivals. Live an estimate from measured cost and selectivity, at most what is held; where paths "
-        "share a stream or meet, a looser one.",
+        "The fewest tuples that any scheduler, even one that knows the future, could hold now. The domain simulates "
+        "Chain on the same arrivals, with measured costs and selectivities, so the value is an estimate. It is at most "
+        "what is held, and too low where paths share a stream or meet.",
     ),
     Metric(
         "dsms_memory_gap_tuples",
@@ -72,14 +72,14 @@ METRICS = (
         GAUGE,
         "ratio",
         QUERY,
-        "Share of the last seconds in which no result was pending; a result counts once it has left.",
+        "Share of the last 5 seconds in which no result was pending; a result counts once it has left.",
     ),
     Metric(
         "dsms_staleness_seconds_total",
         COUNTER,
         "seconds",
         QUERY,
-        "Time in which results were pending; added when a result leaves, so it stands still while none does.",
+        "Time in which results were pending. A result adds its time when it leaves; while none leaves, the sum rests.",
     ),
     Metric("dsms_query_weight", GAUGE, "", QUERY, "Weight of the query in the policy's priorities."),
     Metric(
@@ -103,7 +103,7 @@ METRICS = (
         COUNTER,
         "seconds",
         OPERATOR,
-        "Time in which the operator had tuples to process, but another one ran or none did.",
+        "Time in which the operator had tuples to process, and did not run.",
     ),
     Metric(
         "dsms_operator_blocked_seconds_total",
@@ -140,14 +140,14 @@ METRICS = (
         GAUGE,
         "ratio",
         OPERATOR,
-        "Tuples emitted per tuple taken, in the last seconds; while idle, the scheduler's estimate.",
+        "Tuples emitted per tuple taken, in the last 5 seconds; while idle, the scheduler's estimate.",
     ),
     Metric(
         "dsms_operator_cost_seconds",
         GAUGE,
         "seconds",
         OPERATOR,
-        "Processing time per tuple, in the last seconds; while idle, the scheduler's estimate.",
+        "Processing time per tuple, in the last 5 seconds; while idle, the scheduler's estimate.",
     ),
     Metric(
         "dsms_operator_priority",
@@ -161,7 +161,7 @@ METRICS = (
         GAUGE,
         "",
         ("domain", "operator", "query", "kind", "actor"),
-        "1; the query that owns the operator, the operator's kind, and the actor that hosts it.",
+        "Always 1; the labels name the query that owns the operator, its kind, and the actor that hosts it.",
     ),
     Metric(
         "dsms_late_rows_total",
@@ -184,7 +184,7 @@ METRICS = (
         HISTOGRAM,
         "seconds",
         DOMAIN,
-        "How long the policy took to choose what runs next; one decision in 16 is timed.",
+        "How long the policy took to choose what runs next, for one decision in 16.",
         DECISION,
     ),
     Metric(
@@ -199,10 +199,10 @@ METRICS = (
         COUNTER,
         "seconds",
         DOMAIN,
-        "Time granted to turns: their time slice or, without a limit, the time they took.",
+        "Time that the scheduler granted to turns: their slice or, without a limit, the time they took.",
     ),
     Metric("dsms_slice_used_seconds_total", COUNTER, "seconds", DOMAIN, "Time that turns took."),
-    Metric("dsms_utilisation_ratio", GAUGE, "ratio", DOMAIN, "Share of the last seconds in which an operator ran."),
+    Metric("dsms_utilisation_ratio", GAUGE, "ratio", DOMAIN, "Share of the last 5 seconds in which an operator ran."),
     Metric(
         "dsms_policy_active",
         GAUGE,
@@ -210,7 +210,7 @@ METRICS = (
         POLICY,
         "1 for the active policy, 0 for earlier ones.",
     ),
-    Metric("dsms_policy_switches_total", COUNTER, "switches", DOMAIN, "How often the policy was replaced by another."),
+    Metric("dsms_policy_switches_total", COUNTER, "switches", DOMAIN, "How often another policy took over."),
     Metric(
         "dsms_selector_active",
         GAUGE,
@@ -219,7 +219,11 @@ METRICS = (
         "1 for the candidate that the adaptive policy lets decide, 0 for the others; absent under other policies.",
     ),
     Metric(
-        "dsms_selector_score", GAUGE, "ratio", POLICY, "How well the candidate met the QoS goal, by its last score."
+        "dsms_selector_score",
+        GAUGE,
+        "ratio",
+        POLICY,
+        "How well the candidate met the QoS goal when the selector last scored it, from 0 to 1.",
     ),
     Metric(
         "dsms_selector_choices_total",
@@ -271,11 +275,11 @@ METRICS = (
     Metric(
         "dsms_log_behind_bytes", GAUGE, "bytes", PART, "Bytes of the gateway's log that a domain has not admitted yet."
     ),
-    Metric("dsms_checkpoint_age_seconds", GAUGE, "seconds", (), "Time since the last checkpoint was completed."),
+    Metric("dsms_checkpoint_age_seconds", GAUGE, "seconds", (), "Time since the last completed checkpoint."),
     Metric("dsms_checkpoint_bytes", GAUGE, "bytes", (), "Size of the last checkpoint."),
     Metric("dsms_checkpoint_failed", GAUGE, "", (), "1 if the last checkpoint or recovery failed, else 0."),
     Metric("dsms_checkpoints_total", COUNTER, "checkpoints", (), "Checkpoints completed."),
-    Metric("dsms_recoveries_total", COUNTER, "recoveries", (), "How often dead processes were replaced."),
+    Metric("dsms_recoveries_total", COUNTER, "recoveries", (), "How often the deployment replaced dead processes."),
     # The deployment.
     Metric(
         "dsms_part_up",
@@ -285,7 +289,13 @@ METRICS = (
         "1 if the scheduler, gateway or result hub answered the last scrape in time, else 0.",
     ),
     Metric("dsms_recording_failed", GAUGE, "", DOMAIN, "1 once the recording has stopped; absent if recording is off."),
-    Metric("dsms_build_info", GAUGE, "", ("deployment", "version"), "1; the name of the deployment and its version."),
+    Metric(
+        "dsms_build_info",
+        GAUGE,
+        "",
+        ("deployment", "version"),
+        "Always 1; the labels name the deployment and its version.",
+    ),
 )
 
 BY_NAME = {metric.name: metric for metric in METRICS}

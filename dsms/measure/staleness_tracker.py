@@ -1,7 +1,7 @@
 """QueryStaleness: the stale time that each completion adds to its query, in bounded memory.
 
-The definition is that of `dsms/staleness.py`. There the length is kept; here the pieces are handed on, since they may
-reach back into seconds and phases that are over.
+`staleness.py` defines staleness and measures a whole run. Here each completion returns the pieces that it adds, because
+a piece may lie in seconds and phases that are over.
 """
 
 from __future__ import annotations

@@ -28,7 +28,9 @@ class UnionOperator(Operator):
         if self.inputs < 1:
             raise PlanError(f"a union of {self.inputs} inputs: it needs at least one", "inputs")
         if self.names is not None and len(self.names) != self.inputs:
-            raise PlanError(f"a union of {self.inputs} inputs with columns of {len(self.names)}", "names")
+            raise PlanError(
+                f"a union of {self.inputs} inputs: expected the columns of each, not of {len(self.names)}", "names"
+            )
         if self.names is not None and len({len(names) for names in self.names}) > 1:
             raise PlanError(f"the inputs of a union have different numbers of columns: {self.names}", "names")
         self._pending = InstantBarrier(self.inputs)

@@ -8,7 +8,7 @@ the slope of the steepest path onwards,
 
 and the ready operator with the highest index runs. γ = 0 is Chain on the rest of each tuple's path, a large γ the
 highest output rate. γ = (w_D/Q)/(w_M/M) by the QoS weights of delay and memory, where M is what is queued and Q the
-results expected of it when a policy minimises only one of them (`exchange_rate.py`): one percent of either then counts
+results expected of it when a policy minimises only one of them (`result_worth.py`): one percent of either then counts
 by its weight. A weight on the output rate changes nothing, because all policies that do not idle have the same rate,
 apart from start-ups; where memory has no weight, γ is large. On forks the index is that of the steepest chart of
 everything behind the operator, as in chart partitioning: readers of a shared tuple run together, as the last of them
@@ -34,9 +34,9 @@ from dsms.plan.graph import Plan
 from dsms.plan.operator_trees import build_trees
 from dsms.plan.segment import Segment
 from dsms.policies.chart_policy import ChartPolicy, require_few_paths, segment_with_slope
-from dsms.policies.exchange_rate import RateTracker, initial_rate
 from dsms.policies.fifo import Fifo
 from dsms.policies.mtiq import MostTuplesInQueue
+from dsms.policies.result_worth import ResultWorth, initial_worth
 from dsms.policies.workload_rule import OperatorPolicy
 
 GAMMA_LIMIT = 1e9  # gamma where memory has no weight
@@ -61,8 +61,8 @@ class QosChain(ChartPolicy, OperatorPolicy):
             )
         if any(not 0 <= weight <= 1 for weight in weights) or (weights and not math.isclose(sum(weights), 1)):
             raise PolicyError(f"qos-chain: the weights are {weights}: expected numbers of at least 0 that sum to 1")
-        self._exchange: RateTracker | None = None
-        self._known: float | None = None  # the last rate of an earlier time in charge
+        self._worth: ResultWorth | None = None
+        self._known: float | None = None  # the worth when the policy was last in charge
         self._engine: Engine | None = None
 
     def is_dynamic(self, plan: Plan) -> bool:
@@ -98,8 +98,8 @@ class QosChain(ChartPolicy, OperatorPolicy):
         memory, delay = self._weights(plan)
         if not memory:
             return GAMMA_LIMIT
-        known = self._known if self._exchange is None or self._exchange.rate is None else self._exchange.rate
-        return min(GAMMA_LIMIT, delay / memory * (initial_rate(plan, statistics) if known is None else known))
+        known = self._known if self._worth is None or self._worth.tuples is None else self._worth.tuples
+        return min(GAMMA_LIMIT, delay / memory * (initial_worth(plan, statistics) if known is None else known))
 
     def begin(self, engine: Engine) -> Policy:
         self.end(engine)  # it may be in charge already
@@ -110,15 +110,15 @@ class QosChain(ChartPolicy, OperatorPolicy):
             }
             if self.is_dynamic(engine.plan):
                 extremes |= {"fifo": Fifo, "mtiq": MostTuplesInQueue}  # with start-up costs large batches may do better
-            self._exchange = RateTracker(extremes, lambda: all(self._weights(engine.plan)))
-            engine.watch(self._exchange)
+            self._worth = ResultWorth(extremes, lambda: all(self._weights(engine.plan)))
+            engine.watch(self._worth)
         return self
 
     def end(self, engine: Engine) -> None:
-        if self._exchange is not None:
+        if self._worth is not None:
             if self._engine is engine:  # a copy of this policy may be in charge of another engine
-                engine.unwatch(self._exchange)
-            self._known, self._exchange = self._exchange.rate or self._known, None
+                engine.unwatch(self._worth)
+            self._known, self._worth = self._worth.tuples or self._known, None
 
     def copy_for_trial(self, engine: Engine) -> Policy:
         return QosChain(self.ratio, self.threshold, self.compute_gamma(engine.plan, engine.statistics))

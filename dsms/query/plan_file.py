@@ -51,7 +51,7 @@ def plan_from(table: Mapping[str, Any], *, folder: Path = Path(), file: str = ""
 
 
 def compile_plan(table: Mapping[str, Any], folder: Path, file: str) -> tuple[Plan, QueryReader]:
-    """Make a plan; the reader of its queries, returned too, knows their names for queries that are added later."""
+    """Make a plan; return also the reader of its queries, which resolves names when queries are added later."""
     try:
         return _compile_plan(table, folder, file)
     except PlanError as error:

@@ -1,7 +1,7 @@
 """Generate a plan's load with Spark, and push each row into a live system when the plan's arrivals say it is due.
 
 The loop is open: the load does not wait for a system that cannot keep up, and latencies count from when a row was due.
-A load that was stopped resumes from its --checkpoint; overdue rows are then sent at once.
+A stopped load resumes from its --checkpoint and then sends overdue rows at once.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         type=parse_nonnegative,
         metavar="T",
         default=0.0,
-        help="the instant from which timestamps in the rows count (default: 0)",
+        help="seconds to add to the timestamps in the rows, which begin at 0 (default: 0)",
     )
     parser.add_argument(
         "--stream", metavar="NAME", action="append", default=[], help="push only this stream; may be repeated"
@@ -130,7 +130,7 @@ def _push(given: argparse.Namespace, spec: LoadSpec) -> SendStats | None:
             due = None if stopped else driver.load.count_due(0.0, driver.load.end)
             _print_summary(stats, due, min(driver.load.end / driver.load.speedup, wall_time_s() - driver.begin))
     if due is not None and stats.rows != due:
-        raise FailedError(f"{stats.rows:,} rows were delivered, but {due:,} were due")
+        raise FailedError(f"Spark delivered {stats.rows:,} of the {due:,} rows that were due")
     return None if stopped else stats
 
 

@@ -1,8 +1,8 @@
 """Analyse recorded runs with Spark, compare their policies, and write an HTML page and Parquet tables.
 
-DIR is a folder that `--record DIR` of `dsms sim`, `run` or `up` has written: a run, or a folder of runs. Runs and
-phases under one policy are its samples: means ± half of a 95 % confidence interval. For a policy with one sample the
-interval is by batch means over equal stretches of its time.
+DIR is a folder that `--record DIR` of `dsms sim`, `run` or `up` has written: a run, or a folder of runs. Each run
+or phase under a policy is one sample of it. The tables show means ± half of a 95 % confidence interval; where a policy
+has one sample, the report cuts its time into equal stretches and takes their means as samples.
 """
 
 from __future__ import annotations

@@ -35,8 +35,7 @@ class WindowOrder:
         while place and not before.exists():
             if monotonic_s() - start > WAIT_TIMEOUT_S:
                 raise FailedError(
-                    f"piece {place} of the load waits for piece {place - 1}, which is not sent after "
-                    f"{WAIT_TIMEOUT_S:g} s"
+                    f"piece {place} of the load has waited {WAIT_TIMEOUT_S:g} s for a task to send piece {place - 1}"
                 )
             sleep(POLL_INTERVAL_S)
 

@@ -160,14 +160,14 @@ def test_a_quarantined_query_stays_so_until_it_is_lifted_and_counts_continue():
         restored(domain, data)
         after = domain.status()
         assert after.quarantine == before.quarantine
-        assert after.asides == before.asides
+        assert after.rejected == before.rejected
         assert [query.shed for query in after.queries] == [0, 5]
         brought(domain, FAILURE_LIMIT_BATCHES + 5, 3)
         assert [query.shed for query in domain.status().queries] == [0, 8]
         assert domain.lift("ill") == ["ill"]
         brought(domain, FAILURE_LIMIT_BATCHES + 8, 1)
         assert domain.status().quarantine == []
-        assert domain.status().asides[0].rows == before.asides[0].rows + 1
+        assert domain.status().rejected[0].rows == before.rejected[0].rows + 1
     assert len([query for query, _ in taken.results if query == "well"]) == 4
 
 

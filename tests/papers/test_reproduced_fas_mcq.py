@@ -11,7 +11,7 @@ from support.experiments import judge_claims
 
 from dsms.errors import DsmsError
 from dsms.papers import Measurements, Scale, Verdict
-from dsms.papers.fas_mcq import PAPER, recorded, testbed
+from dsms.papers.fas_mcq import PAPER, recorded_arrivals, testbed
 from dsms.papers.fas_mcq.measuring import FAS, RB, RR, measure, point
 from dsms.papers.fas_mcq.readings import READINGS, find_reading
 from dsms.papers.fas_mcq.testbed import Setting
@@ -189,7 +189,7 @@ def test_another_trace_under_the_same_name_is_another_point(files):
 
 
 def test_all_traces_are_cut_to_one_common_period(files):
-    tcp, udp = recorded.from_files(files, 60)
+    tcp, udp = recorded_arrivals.from_files(files, 60)
     assert len(tcp) + len(udp) == 120
     assert min(tcp[0], udp[0]) == 0
     assert abs(tcp[-1] - udp[-1]) < 0.2
@@ -197,9 +197,9 @@ def test_all_traces_are_cut_to_one_common_period(files):
 
 
 def test_recorded_arrivals_are_stretched_to_the_utilisation(files):
-    instants = recorded.from_files(files, 60)
+    instants = recorded_arrivals.from_files(files, 60)
     queries = testbed.draw_queries(Setting(1), streams=2)
-    tables = recorded.arrivals(instants, queries, 0.8)
+    tables = recorded_arrivals.arrivals(instants, queries, 0.8)
     work = sum(len(table["at"]) * queries.work(place) for place, table in enumerate(tables))
     assert work / max(table["at"][-1] for table in tables) == pytest.approx(0.8)
 
@@ -207,6 +207,6 @@ def test_recorded_arrivals_are_stretched_to_the_utilisation(files):
 def test_a_file_that_is_not_a_trace_is_refused_with_its_name(tmp_path):
     (tmp_path / "words").write_text("not a timestamp\n")
     with pytest.raises(DsmsError, match=r"words.*a timestamp first"):
-        recorded.from_files([str(tmp_path / "words")], 10)
+        recorded_arrivals.from_files([str(tmp_path / "words")], 10)
     with pytest.raises(DsmsError, match=r"nowhere.*a timestamp first"):
-        recorded.from_files([str(tmp_path / "nowhere")], 10)
+        recorded_arrivals.from_files([str(tmp_path / "nowhere")], 10)

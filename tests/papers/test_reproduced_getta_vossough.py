@@ -16,7 +16,7 @@ from dsms.dataflow import (
     conflict_matrix,
     translate,
 )
-from dsms.dataflow.window import DataflowWindow
+from dsms.dataflow.simulated_window import DataflowWindow
 from dsms.papers import Verdict
 from dsms.papers.getta_vossough import PAPER
 from dsms.papers.getta_vossough.crossover import crossover

@@ -193,7 +193,7 @@ class RowRunner(Runner):
 
 
 class _AbstractRows(RowRunner):
-    """The answers of a runner of abstract tuples where one of rows is asked for."""
+    """Adapts a runner of abstract tuples to the interface for rows: refuses whatever only rows can do."""
 
     def __init__(self, runner: Runner) -> None:
         super().__init__(runner.plan, runner.ledger, runner.clock)
@@ -231,7 +231,7 @@ class _AbstractRows(RowRunner):
 
 
 def as_row_runner(runner: Runner) -> RowRunner:
-    """Return the runner itself if it runs rows, else one with the answers of a runner without rows."""
+    """Return the runner itself if it runs rows, else an adapter that refuses whatever only rows can do."""
     return runner if isinstance(runner, RowRunner) else _AbstractRows(runner)
 
 

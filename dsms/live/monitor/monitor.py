@@ -130,7 +130,7 @@ class Monitor:
             latency=self._results.latency(),
             staleness=sum(known) / len(known) if known else None,
             queries=queries,
-            asides=_count_rejected_rows(engine),
+            rejected=_count_rejected_rows(engine),
             streams=self._streams(now),
             stations=self._operators(engine, now),
             phases=[PhaseStatus(**phase) for phase in self.phases.to_json()],

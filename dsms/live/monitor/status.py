@@ -158,13 +158,13 @@ class EngineStatus:
     latency: LatencyStatus = LatencyStatus()
     staleness: float | None = None
     queries: Sequence[QueryStatus] = ()
-    asides: Sequence[RejectedRowsStatus] = ()
+    rejected: Sequence[RejectedRowsStatus] = ()
     streams: Sequence[StreamStatus] = ()
     stations: Sequence[OperatorStatus] = ()
     phases: Sequence[PhaseStatus] = ()
 
 
-LISTS = ("queries", "asides", "streams", "stations", "phases")
+LISTS = ("queries", "rejected", "streams", "stations", "phases")
 FIGURES = tuple(field.name for field in fields(EngineStatus) if field.name not in LISTS)
 SILENT_KEYS = ("domain", "streams", "queries", "stations", "phases", "state", "error")
 

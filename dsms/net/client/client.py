@@ -91,7 +91,9 @@ class Client:
         schema = self._schema(stream)
         pieces = list(split_batch(make_batch(rows, schema, stream, arrived), schema))
         if number is not None and len(pieces) > 1:
-            raise DsmsError(f"push {number} into {stream!r}: the rows need {len(pieces)} frames; a number is for one")
+            raise DsmsError(
+                f"push {number} into {stream!r}: the rows need {len(pieces)} frames; a numbered push must fit into one"
+            )
         for piece in pieces:
             self._window.wait_for_room()
             self._check()

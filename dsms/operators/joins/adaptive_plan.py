@@ -27,7 +27,7 @@ from dsms.dataflow import (
     translate,
     work_rate,
 )
-from dsms.dataflow.translate import NotStoredError, window_name
+from dsms.dataflow.join_orders import NotStoredError, window_name
 from dsms.errors import PlanError
 from dsms.operators.base import DEFAULT_ROW_COST_S
 from dsms.operators.joins.inputs import is_join_only

@@ -93,7 +93,7 @@ def _check(inputs: Sequence[JoinInput], expression: Expression, columns: Sequenc
             f"inputs {[part.alias for part in inputs]} do not match the streams of {expression}: it needs each once"
         )
     if all(by_alias[alias].rows is not None for alias in output_streams(expression)):
-        raise PlanError(f"all rows of {expression} are stored: it would never emit a row")
+        raise PlanError(f"{expression} joins stored relations only and never emits a row: join a stream too")
     for stream in input_streams(expression):
         for attribute in stream.attributes:
             if attribute != COMMON_ATTRIBUTE and attribute not in by_alias[stream.name].attributes:

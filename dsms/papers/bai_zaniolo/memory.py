@@ -7,7 +7,7 @@ from typing import Any
 from dsms.papers import Claim, Experiment, Point, band_from, band_up_to
 from dsms.papers.bai_zaniolo import sweep
 from dsms.papers.bai_zaniolo.batch import BAND_MORE, arrive_at_zero, drain_batch
-from dsms.papers.bai_zaniolo.outliers import SELECTIVITY, SLOW, TUPLES, draw_costs, mean_first
+from dsms.papers.bai_zaniolo.outlier_costs import SELECTIVITY, SLOW, TUPLES, draw_costs, mean_first
 from dsms.plan.graph import Plan
 from dsms.query.plan_file import plan_from
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dsms.papers import Measurements, Plot, PlotLine, Point, Scale
-from dsms.papers.bai_zaniolo.outliers import PLACES
+from dsms.papers.bai_zaniolo.outlier_costs import PLACES
 from dsms.papers.claim import Figure
 from dsms.papers.experiment import lines_over
 

@@ -45,7 +45,7 @@ SOURCES: dict[str, tuple[ChainSource, ...]] = {
 
 
 def path(points: Sequence[tuple[float, float]], prefix: str = "o") -> list[dict[str, Any]]:
-    """The operators of a progress chart; its times are for the remaining tuple, an operator's cost for a whole one."""
+    """The operators of a progress chart: the chart's times count for what is left of a tuple, costs for a whole one."""
     steps = itertools.pairwise(points)
     return [
         {"name": f"{prefix}{place}", "cost": (end - start) / size, "selectivity": left / size if left else 1.0}

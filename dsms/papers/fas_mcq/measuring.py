@@ -10,7 +10,7 @@ import numpy as np
 
 from dsms.papers.claim import Figure
 from dsms.papers.experiment import PlotLine, Point, Scale, lines_over
-from dsms.papers.fas_mcq import recorded, testbed
+from dsms.papers.fas_mcq import recorded_arrivals, testbed
 from dsms.papers.fas_mcq.readings import OTHERS, PLAIN, READINGS, find_reading
 from dsms.papers.fas_mcq.testbed import Setting
 from dsms.papers.measurements import Measurements
@@ -71,7 +71,7 @@ def measure(point: Point) -> dict[str, Any]:
     if point["recorded"]:
         instants = _instants(point)
         queries = testbed.draw_queries(setting, len(instants))
-        streams = recorded.arrivals(instants, queries, setting.utilisation)
+        streams = recorded_arrivals.arrivals(instants, queries, setting.utilisation)
     else:
         queries = testbed.draw_queries(setting)
         streams = testbed.arrivals(setting, queries)
@@ -89,8 +89,8 @@ def measure(point: Point) -> dict[str, Any]:
 
 def _instants(point: Point) -> list[testbed.Floats]:
     if point["recorded"] == STAND_IN:
-        return recorded.stand_in(2, point["tuples"], point["seed"])
-    return recorded.from_files([path for path, _ in json.loads(point["recorded"])], point["tuples"])
+        return recorded_arrivals.stand_in(2, point["tuples"], point["seed"])
+    return recorded_arrivals.from_files([path for path, _ in json.loads(point["recorded"])], point["tuples"])
 
 
 # --- selecting and comparing measured runs

@@ -62,7 +62,7 @@ def _score_bars(measured: Measurements) -> list[PlotLine]:
 
 
 def _over_best(qos: str, by: str, place: str) -> Figure:
-    """The selector's mean over the best single algorithm's; above 1 is better for a rate, below for the others."""
+    """The selector's mean, divided by that of the best single algorithm: for a rate above 1 is better, else below."""
 
     def ratio(measured: Measurements) -> float:
         where, statistic = _run_parameters(measured, place), QOS[qos]
@@ -74,7 +74,7 @@ def _over_best(qos: str, by: str, place: str) -> Figure:
 
 
 def _preference(qos: str, by: str, place: str) -> Figure:
-    """The choices of the best single algorithm over those of the most chosen other one."""
+    """How many times as often the selector chose the best single algorithm as the most chosen other one."""
 
     def preference(measured: Measurements) -> float:
         where = _run_parameters(measured, place)
@@ -86,7 +86,7 @@ def _preference(qos: str, by: str, place: str) -> Figure:
 
 
 def _tuning_effect(qos: str, other: str, by: str, place: str) -> Figure:
-    """The statistic in the run tuned for it over that in the run tuned for another."""
+    """The statistic in the run tuned for it, divided by that in the run tuned for another."""
 
     def effect(measured: Measurements) -> float:
         where, statistic = _run_parameters(measured, place), QOS[qos]

@@ -111,7 +111,7 @@ class Gatherer(Observer):
     def view(self, algorithm: str) -> StatisticsView:
         """Return the view of one policy."""
         if algorithm not in self.views:
-            raise DsmsError(f"no view of {algorithm!r}: it has not run{existing(algorithm, self.views)}")
+            raise DsmsError(f"no statistics of policy {algorithm!r}: it has not run{existing(algorithm, self.views)}")
         return self.views[algorithm]
 
     def snapshot(self) -> dict[str, dict[str, StatisticColumn]]:

@@ -54,7 +54,7 @@ def lines(path):
 @pytest.mark.parametrize("rows", [1, 2, 10_000])
 def test_results_are_the_same_whatever_the_policy_and_the_batches(tmp_path, policy, rows):
     done = run(plan(tmp_path), policy, rows=rows)
-    assert (done.rows, done.results, done.aside, done.dead_letters) == (
+    assert (done.rows, done.results, done.rejected, done.dead_letters) == (
         {"packets": 3},
         {"rates": 3, "counts": 5},
         {},
@@ -82,7 +82,7 @@ def test_results_are_the_same_whatever_the_policy_and_the_batches(tmp_path, poli
 
 def test_rows_that_are_wrong_go_to_the_dead_letters_with_a_reason_and_no_others(tmp_path):
     done = run(plan(tmp_path, BAD, "dead-letter"))
-    assert done.aside == {("packets", "error"): 2, ("rates.arrange", "late"): 1, ("rates.select", "error"): 1}
+    assert done.rejected == {("packets", "error"): 2, ("rates.arrange", "late"): 1, ("rates.select", "error"): 1}
     letters = {(letter["where"], letter["reason"].partition(":")[0]): letter for letter in lines(done.dead_letters)}
     assert {where: letter.get("row") or letter["text"] for where, letter in letters.items()} == {
         ("packets", "column 'src'"): "x,1,102",
@@ -261,7 +261,7 @@ def test_results_of_operators_of_the_users_are_written_too_in_order_and_without_
     rows = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert [(row["ts"], row["query"]) for row in rows if row["_query"] == "mine"] == [(5, "a"), (7, "d")]
     assert [row["query"] for row in rows if row["_query"] == "all"] == ["a", "b", "d"]
-    assert list(done.aside.values()) == [1]
+    assert list(done.rejected.values()) == [1]
 
 
 def test_operators_with_a_declared_cost_are_not_run_on_rows(tmp_path, plans):
@@ -274,7 +274,7 @@ def test_a_sum_that_int64_cannot_hold_is_a_dead_letter_and_others_go_on(tmp_path
     text = path.read_text().replace("count(*) AS n FROM packets [RANGE 20 MICROSECONDS]", "sum(size) AS n FROM packets")
     path.write_text(text)
     done = run(path)
-    assert done.aside == {("counts.group", "error"): 1}
+    assert done.rejected == {("counts.group", "error"): 1}
     assert [row["n"] for row in lines(tmp_path / "counts.jsonl") if row["sign"] > 0] == [2**62, None, 7]
     assert len(lines(tmp_path / "rates.jsonl")) == 3
 

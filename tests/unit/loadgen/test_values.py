@@ -270,7 +270,7 @@ def test_four_columns_of_two_million_rows_take_a_moment() -> None:
 MISTAKES: list[tuple[str, dict[str, Any], str, str]] = [
     ("x", {}, "kind", "missing; there are ['choice', "),
     ("x", {"kind": "zip"}, "kind", "'zip' is not a kind of values (did you mean 'zipf'?); there are ['choice', "),
-    ("x", {"kind": "zipf"}, "keys", "missing; values of kind 'zipf' need it, given are ['kind']"),
+    ("x", {"kind": "zipf"}, "keys", "missing; values of kind 'zipf' need it; there are only ['kind']"),
     ("x", {"kind": "zipf", "keys": 0}, "keys", "0 is not a whole number from 1"),
     ("x", {"kind": "zipf", "keys": 5, "skew": -1}, "skew", "-1 is not a number from 0"),
     (

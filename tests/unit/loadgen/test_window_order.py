@@ -33,5 +33,5 @@ def test_a_piece_waits_for_the_one_before_and_the_first_for_none(tmp_path: Path)
 
 def test_a_piece_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(window_order, "WAIT_TIMEOUT_S", 0.01)
-    with pytest.raises(FailedError, match=r"piece 5 of the load waits for piece 4, which is not sent after 0\.01 s"):
+    with pytest.raises(FailedError, match=r"piece 5 of the load has waited 0\.01 s for a task to send piece 4"):
         WindowOrder(str(tmp_path), 0, 1, 1).wait(5, lambda _: None)

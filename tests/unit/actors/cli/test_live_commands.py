@@ -163,7 +163,7 @@ def test_status_shows_stalls_quarantines_and_rejected_rows(call, live):
     full = IngestStatus(True, 3.5, 100, LimitStatus(None, 1e9))
     live.running["dsms"] = FakeDeployment(
         domain("a", watchdog=stalled, quarantine=[QuarantineStatus("busy0", "operator 'g' failed")]),
-        domain("b", ingest=full, asides=[aside]),
+        domain("b", ingest=full, rejected=[aside]),
     )
     code, out, _ = call("status")
     lines = collapse_spaces(out)
@@ -303,7 +303,7 @@ def test_down_kills_a_deployment_that_does_not_answer(call, live, monkeypatch):
     monkeypatch.setattr(asking, "ask", silent)
     code, out, err = call("down")
     assert (code, out) == (0, "dsms is down\n")
-    assert "no answer within 120 s; its remaining actors are killed" in err
+    assert "no answer within 120 s; killing its remaining actors" in err
     assert live.log == [("connect", "auto"), ("tear_down", "dsms"), "disconnect"]
 
 

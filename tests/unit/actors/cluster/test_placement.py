@@ -47,7 +47,7 @@ def test_a_domain_without_queries_has_one_empty_actor():
 
 
 def test_no_actor_at_all_is_refused():
-    with pytest.raises(DsmsError, match="0 actors for 1 stations: at least one must be given"):
+    with pytest.raises(DsmsError, match="0 actors for 1 stations: expected at least one"):
         group_stations(plan_of([1]).stations, most=0)
 
 

@@ -40,7 +40,9 @@ def test_what_goes_wrong_far_away_is_said_here(monkeypatch):
             asking.ask(Remote(), "status")
         return f"{type(caught.value).__name__}: {caught.value}"
 
-    assert answer(GetTimeoutError("late")) == "FailedError: no answer within 40 s; it may still be carried out"
+    assert (
+        answer(GetTimeoutError("late")) == "FailedError: no answer within 40 s; the deployment may still carry it out"
+    )
     assert answer(ActorDiedError()).startswith("FailedError: it has ended or cannot be reached (")
     theirs = RayTaskError("status", "Traceback", DsmsError("no query 'x'")).as_instanceof_cause()
     assert answer(theirs) == "DsmsError: no query 'x'"

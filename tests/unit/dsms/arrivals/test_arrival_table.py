@@ -58,7 +58,7 @@ ERRORS: list[tuple[dict[str, object], str]] = [
     ),
     ({"kind": "push", "until": 3}, "until: no such key for arrivals of kind 'push'; there are ['kind']"),
     ({"kind": "list", "at": [], "group": 3}, "group: no such key for arrivals of kind 'list'; there are ['at', "),
-    ({"kind": "poisson"}, "rate: missing; arrivals of kind 'poisson' need it, given are ['kind']"),
+    ({"kind": "poisson"}, "rate: missing; arrivals of kind 'poisson' need it; there are only ['kind']"),
     ({"kind": "poisson", "rate": 0}, "rate: 0 is not a positive number"),
     ({"kind": "poisson", "rate": True}, "rate: True is not a positive number"),
     ({"kind": "poisson", "rate": "fast"}, "rate: 'fast' is not a positive number"),
@@ -87,7 +87,7 @@ ERRORS: list[tuple[dict[str, object], str]] = [
     ),
     ({"kind": "onoff", "rate": 1, "alpha": 2}, "alpha: 2 is not a number above 1 and below 2"),
     ({"kind": "onoff", "rate": 1, "sources": 0}, "sources: 0 is not a whole number from 1"),
-    ({"kind": "diurnal", "rate": 1}, "period: missing; arrivals of kind 'diurnal' need it, given are ["),
+    ({"kind": "diurnal", "rate": 1}, "period: missing; arrivals of kind 'diurnal' need it; there are only ["),
     (
         {"kind": "diurnal", "rate": 1, "period": 9, "amplitude": 1.5},
         "amplitude: 1.5 is not a number from 0 to 1",
@@ -107,7 +107,10 @@ ERRORS: list[tuple[dict[str, object], str]] = [
     ({"kind": "trace", "path": "no.csv"}, "path: no such file; looked for '"),
     ({"kind": "trace", "path": "no.csv", "loop": 1}, "loop: 1 is not a boolean (true or false)"),
     ({"kind": "constant", "every": -1}, "every: -1 is not a positive number"),
-    ({"kind": "pareto", "flows": 1, "packets": 1}, "shortest: missing; arrivals of kind 'pareto' need it, given are ["),
+    (
+        {"kind": "pareto", "flows": 1, "packets": 1},
+        "shortest: missing; arrivals of kind 'pareto' need it; there are only [",
+    ),
     (
         {"kind": "pareto", "flows": 1, "packets": 1, "shortest": 1, "alpha": 1},
         "alpha: 1 is not a number above 1",
@@ -176,8 +179,8 @@ def test_file_error_says_where_it_is(text: str | None, message: str, tmp_path: P
         ("at\n1\nx\n", {}, "cannot read {file}: "),
         ("time\n1\n", {}, "{file}: no column 'at' in its header; there are ['time']"),
         ("at\n", {}, "{file} has no rows: there is nothing to replay"),
-        ("at\n4\n4\n", {"loop": True}, "{file} has a single instant: no rate, and no length to begin again after"),
-        ("at\n4\n", {"rate": 3}, "{file} has a single instant: no rate"),
+        ("at\n4\n4\n", {"loop": True}, "{file} has a single instant: a rate and `loop` need two or more"),
+        ("at\n4\n", {"rate": 3}, "{file} has a single instant: a rate"),
     ],
 )
 def test_trace_error_says_where_it_is(text: str, table: dict[str, object], message: str, tmp_path: Path) -> None:

@@ -194,8 +194,8 @@ def test_a_join_waits_until_it_shares_an_attribute():
 
 
 @pytest.mark.parametrize(("build", "message"), [
-    (lambda: JoinTerm(R, U, "a"), r"r\(a,b\) and u\(c,d\) on \['a'\]: they share \[\]"),
-    (lambda: JoinTerm(R, S, ""), r"on \[\]: they share \['b'\]"),
+    (lambda: JoinTerm(R, U, "a"), r"r\(a,b\) and u\(c,d\) on \['a'\]: expected attributes of both: there are none"),
+    (lambda: JoinTerm(R, S, ""), r"on \[\]: expected attributes of both: \['b'\]"),
     (lambda: JoinTerm(R, StreamTerm("s", "ab"), "a"), r"omits some of the shared attributes \['a', 'b'\]"),
     (lambda: JoinTerm(R, R, "ab"), r"has \['r'\] twice"),
     (lambda: JoinTerm(JoinTerm(R, S, "b"), StreamTerm("rs", "ab"), "ab"), r"has \['rs'\] twice"),

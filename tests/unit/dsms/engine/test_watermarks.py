@@ -124,7 +124,7 @@ def test_at_the_end_nobody_waits_and_time_stops_at_the_last_row():
     assert live.push("b", k=[3], at=[24]) == [(1, 1), (-1, 1)]
     live.engine.end()
     assert live.out() == [(1, 2), (1, 3)]
-    with pytest.raises(DsmsError, match="push into 'a' after the end"):
+    with pytest.raises(DsmsError, match=r"push into 'a' after `end\(\)`"):
         live.push("a", k=[1], at=[30])
 
 

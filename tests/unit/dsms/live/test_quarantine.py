@@ -55,7 +55,7 @@ def test_a_query_whose_operator_always_fails_is_quarantined_and_others_go_on() -
             "ill": (True, 5),
             "after": (True, 0),
         }
-        assert status.asides == [RejectedRowsStatus("f", "error", 8, "ValueError: not today")]
+        assert status.rejected == [RejectedRowsStatus("f", "error", 8, "ValueError: not today")]
         assert status.held == 0
 
         function.raises = False

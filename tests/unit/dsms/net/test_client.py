@@ -220,7 +220,9 @@ def test_a_refused_push_can_be_sent_again_under_its_number() -> None:
 
 
 def test_a_push_with_an_explicit_number_must_fit_one_frame() -> None:
-    refused = pytest.raises(DsmsError, match="push 1 into 's': the rows need 2 frames; a number is for one")
+    refused = pytest.raises(
+        DsmsError, match="push 1 into 's': the rows need 2 frames; a numbered push must fit into one"
+    )
     with run_plan(PLAN) as (_, _, address), dsms.connect(address) as client, refused:
         client.push("s", {"n": np.zeros(2**20 + 1, np.int64)}, number=1)
 

@@ -27,7 +27,7 @@ from dsms.algebra import Window
 from dsms.config.run import Settings
 from dsms.data.batch import Batch, Column
 from dsms.dataflow import DifferenceTerm, Expression, JoinTerm, Plan, StreamTerm, enumerate_plans, intermediate_names
-from dsms.dataflow.translate import NotStoredError
+from dsms.dataflow.join_orders import NotStoredError
 from dsms.errors import PlanError
 from dsms.operators.joins import MultiJoin
 

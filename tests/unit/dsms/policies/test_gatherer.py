@@ -113,7 +113,9 @@ def test_every_value_of_a_view_goes_into_the_historic_one_too() -> None:
         assert all_.total == pytest.approx(sum(found.total for found in mine))
         assert all_.maximum == max(found.maximum for found in mine)
         assert all_.minimum == min(found.minimum for found in mine)
-    with pytest.raises(DsmsError, match=r"no view of 'rr': it has not run; there are \['fifo', 'greedy', 'mtiq:"):
+    with pytest.raises(
+        DsmsError, match=r"no statistics of policy 'rr': it has not run; there are \['fifo', 'greedy', 'mtiq:"
+    ):
         gatherer.view("rr")
 
 

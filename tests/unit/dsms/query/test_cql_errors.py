@@ -81,7 +81,10 @@ WINDOWS = [
     ("SELECT * FROM packets [ROWS", "line 1, column 24: ROWS needs a whole number above 0, not the end of the text"),
     ("SELECT * FROM packets [ROWS x]", "line 1, column 29: ROWS needs a whole number above 0, not 'x'"),
     ("SELECT * FROM packets [ROWS 5 SLIDE 0]", "line 1, column 37: SLIDE needs a whole number above 0, not '0'"),
-    ("SELECT * FROM packets [RANGE 0.5 us]", "line 1, column 30: RANGE: '0.5 us' is no whole number of microseconds"),
+    (
+        "SELECT * FROM packets [RANGE 0.5 us]",
+        "line 1, column 30: RANGE: '0.5 us' is not a whole number of microseconds",
+    ),
     ("SELECT * FROM packets [RANGE 1 DAY SLIDE 0 DAYS]", "line 1, column 44: SLIDE needs a duration above 0"),
     (
         "SELECT * FROM packets [5]",

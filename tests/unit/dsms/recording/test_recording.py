@@ -144,7 +144,7 @@ def test_a_folder_in_which_something_is_is_refused_before_anything_runs(plans, t
 def test_two_runs_cannot_go_to_one_folder(plans, tmp_path, capsys):
     arguments = ["--policy", "rr:tuples=3", "--policy", "rr:tuples=3", "--record", str(tmp_path)]
     assert main(["sim", str(plans / "path.toml"), *arguments]) == 2
-    assert "2 runs would be written to" in capsys.readouterr().err
+    assert "--record writes 2 policies to" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

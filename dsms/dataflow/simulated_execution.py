@@ -18,10 +18,10 @@ from typing import Literal, NamedTuple
 from dsms.dataflow.conflicts import Matrix, conflict_matrix, number_operations
 from dsms.dataflow.cost import MODES, Mode
 from dsms.dataflow.expression import RESULT_WINDOW
-from dsms.dataflow.graph import Node, SchedulingGraph
+from dsms.dataflow.join_orders import Plan
 from dsms.dataflow.operation import Operation
-from dsms.dataflow.translate import Plan
-from dsms.dataflow.window import Contents, DataflowWindow, Row, WindowChange
+from dsms.dataflow.scheduling_graph import Node, SchedulingGraph
+from dsms.dataflow.simulated_window import Contents, DataflowWindow, Row, WindowChange
 from dsms.errors import PlanError, existing
 
 Order = Literal["serial", "preserving", "weak"] | int

@@ -1,4 +1,4 @@
-"""Translates a logical expression into dataflow expressions, one for each stream, in every equivalent order.
+"""Lists the dataflow expressions of a join: for each stream, every equivalent order of its operations.
 
 Getta, Vossough: an intermediate result is either stored in a window of its own, or recomputed from the windows below
 it. Natural joins may run in any order in which each shares attributes with the join so far, and `(r join s) - t` equals
