@@ -394,7 +394,7 @@ def test_up_in_the_foreground_stays_until_ctrl_c_and_takes_all_down(failure, cal
             raise failure
 
     monkeypatch.setattr(FakeDeployment, "down", ends)
-    monkeypatch.setattr(up, "Event", lambda: SimpleNamespace(wait=interrupted))
+    monkeypatch.setattr(up, "wait_for_signal", interrupted)
     code, out, err = call("up", str(LIVE), "--address", "local", "--domains", "2")
     assert code == 0
     assert "rows to: 127.0.0.1:7411" in out
