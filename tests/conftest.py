@@ -8,6 +8,7 @@ both belong to Spark's group; they start a second, short-lived Ray.) Every other
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,10 @@ SLOW = (
     "unit/dsms/storage/test_sqlite_log.py",
     "unit/repository/test_documents.py",
 )
+
+# A shell starts its background jobs with Ctrl-C ignored, and every process of theirs too; tests send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says nothing on a machine that also does other work.
 settings.register_profile("any speed", deadline=None)

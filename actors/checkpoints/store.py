@@ -58,7 +58,7 @@ class CheckpointStore:
         if latest is None:
             raise DsmsError(f"there is no checkpoint in {str(self.folder)!r} to resume from")
         for damage in latest.damaged:
-            log.warning("%s; checkpoint %d is used instead", damage, latest.number)
+            log.warning("%s; recovery uses checkpoint %d instead", damage, latest.number)
         self._check_logs(latest)
         self._taken = latest.number
         checkpoint: DeploymentCheckpoint = deserialize(bytes(latest.sections[DEPLOYMENT_SECTION]))
