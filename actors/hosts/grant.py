@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import NamedTuple
-
-import ray
 
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
-from dsms.engine.ordered_merge import OrderedMerge
+from dsms.data.dead_letter import DeadLetter
 from dsms.engine.runners.station_state import StepOutcome
-from dsms.engine.runners.turn_cursor import TurnCursor
-
-
-@dataclass(eq=False, slots=True)
-class QueueCursor:
-    """A queue as a grant describes it: the station that reads it, and how far the scheduler knows it to be filled."""
-
-    index: int
-    station: str
-    port: int
-    place: int  # index of the host that holds it
-    oldest: float
-    produced: int  # batches that its producer has output so far
-    coalesce: bool = False  # whether small batches in it may share a step
-    merge: OrderedMerge[QueueCursor] | None = None
-    downstream: tuple[QueueCursor, ...] = ()  # queues of this grant that receive what its tuples produce
+from dsms.engine.runners.turn_cursor import CursorState
 
 
 class Arrival(NamedTuple):
@@ -38,12 +20,12 @@ class Arrival(NamedTuple):
 
 
 class Output(NamedTuple):
-    """A batch, or a reference to it, for a queue of another host; `number` counts the batches of its producer."""
+    """A batch for a queue of another host; `number` counts the batches of its producer."""
 
     station: str
     port: int
     number: int
-    batch: Batch | ray.ObjectRef[Batch]
+    batch: Batch
     since: float
 
 
@@ -55,19 +37,22 @@ class StepReport(NamedTuple):
     made: Batch | None  # only where the scheduler asks for results
 
 
-@dataclass(eq=False, slots=True)
-class Grant:
-    """A turn on its way through the hosts."""
+class Grant(NamedTuple):
+    """A turn on its way through the hosts, which have learned the segment's layout before."""
 
-    cursor: TurnCursor[QueueCursor]
-    arrivals: list[Arrival]  # batches that arrived for the first host since its last grant
+    layout: int  # number of the segment's layout
+    cursor: CursorState
+    heads: list[float]  # by queue of the layout: the sequence number of its head
+    produced: list[int]  # by queue of the layout: the batches that its producer has output so far
     results: dict[str, int]  # by query: batches of results so far
+    arrivals: list[Arrival]  # batches that arrived for the first host since its last grant
+    steps: list[StepReport]  # of the turn so far
+    seconds: float = 0.0  # that hosts spent on it
+    has_ended: bool = False  # whether ordered merges know that no more tuples arrive
     return_results: bool = False  # whether the report carries the results
     # The monotonic reading at instant 0 of the scheduler's clock; None: time passes by declared costs. All hosts of a
     # domain are on the scheduler's node, so that they read the same monotonic clock.
     origin: float | None = None
-    steps: list[StepReport] = field(default_factory=list)
-    seconds: float = 0.0  # that hosts spent on it
 
 
 class Forward(NamedTuple):
@@ -84,3 +69,33 @@ class TurnReport(NamedTuple):
     steps: list[StepReport]
     seconds: float  # that hosts spent on it
     forward: Forward | None = None  # None: the turn is over
+
+
+def read_grant(fields: tuple[object, ...]) -> Grant:
+    """Return a grant from its fields as received."""
+    grant = Grant(*fields)  # type: ignore[arg-type]
+    return grant._replace(
+        cursor=CursorState.read(grant.cursor),
+        heads=list(grant.heads),
+        produced=list(grant.produced),
+        arrivals=[Arrival(*arrival) for arrival in grant.arrivals],
+        steps=list(grant.steps),
+    )
+
+
+def read_outputs(fields: list[tuple[object, ...]]) -> list[Output]:
+    """Return outputs from their fields as received."""
+    return [Output(*output) for output in fields]  # type: ignore[arg-type]
+
+
+def read_report(fields: tuple[list[tuple[int, tuple[object, ...], Batch | None]], float]) -> TurnReport:
+    """Return a report from its fields as received."""
+    steps, seconds = fields
+    return TurnReport([StepReport(index, _read_outcome(outcome), made) for index, outcome, made in steps], seconds)
+
+
+def _read_outcome(fields: tuple[object, ...]) -> StepOutcome:
+    outcome = StepOutcome(*fields)  # type: ignore[arg-type]
+    if not outcome.dead_letters:
+        return outcome
+    return outcome._replace(dead_letters=tuple(DeadLetter(*each) for each in outcome.dead_letters))

@@ -10,18 +10,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple, Protocol, TypeVar
 
-import ray
-
 from actors.cluster.malloc_trim import start_malloc_trim
-from actors.hosts.grant import Arrival, Forward, Grant, Output, QueueCursor, TurnReport
+from actors.hosts.grant import Arrival, Forward, Grant, Output, TurnReport
+from actors.hosts.host_sockets import HostSockets
 from actors.hosts.host_turn import HostTurn
-from actors.hosts.socket_transport import Address, HostSocket
+from actors.hosts.segment_layout import SegmentCursors, SegmentLayout
 from actors.hosts.state_copy import StateCopier, StateCopy
+from actors.rpc.answers import drop_answered
 from actors.rpc.messages import (
     BATCHES,
     STATE_COPIES,
     Call,
     Result,
+    cast,
     deserialize,
     get_result,
     get_results,
@@ -29,10 +30,12 @@ from actors.rpc.messages import (
     send,
     serialize,
 )
+from actors.transport.address import Address
 from dsms.clock import monotonic_s, thread_cpu_time_s
 from dsms.data.batch import Batch, Column
 from dsms.data.batch_ref import BatchRef
 from dsms.engine.runners.station_state import StationState
+from dsms.engine.runners.turn_cursor import TurnCursor
 from dsms.errors import DsmsError
 from dsms.operators.state_size import state_bytes
 
@@ -85,8 +88,9 @@ class Host:
         self.hosted_stations: dict[str, HostedStation] = {}
         self.working: tuple[str, int] | None = None  # the running station, and its thread
         self._peers: Sequence[Host] = ()
-        self._result_calls: list[ray.ObjectRef[None]] = []  # calls to the result hub, perhaps unanswered
-        self._socket: HostSocket | None = None
+        self._result_calls: list[Call[None]] = []  # calls to the result hub, perhaps unanswered
+        self._segments: dict[int, SegmentCursors] = {}  # by number of the layout
+        self._sockets: HostSockets | None = None
         self._changed = threading.Condition()
         self._batches: dict[str, Batch] = {}  # by key: received, not yet named by a grant
         self._outputs: dict[tuple[str, int, int], Output] = {}  # received, not yet in their queue
@@ -94,9 +98,9 @@ class Host:
 
     def listen_address(self) -> Address:
         """Open the socket on which the scheduler and other hosts call this host; returns its address."""
-        if self._socket is None:
-            self._socket = HostSocket(self.grant)
-        return self._socket.address
+        if self._sockets is None:
+            self._sockets = HostSockets(self, {"put": self.put, "receive": self.receive})
+        return self._sockets.address
 
     def connect_peers(
         self,
@@ -111,8 +115,8 @@ class Host:
         `incarnation` is not 0 where a domain may be rebuilt: results carry it.
         """
         self.place, self._peers, self.result_hub, self.incarnation = place, peers, result_hub, incarnation
-        if self._socket is not None:
-            self._socket.set_peers(addresses)
+        if self._sockets is not None:
+            self._sockets.set_peers(addresses)
 
     def open(self, stations: bytes, folders: Sequence[str], measured: bool) -> None:
         """Take in stations: pickled `HostedStation`s."""
@@ -225,8 +229,14 @@ class Host:
     def receive(self, outputs: Sequence[Output]) -> None:
         """Take batches of another host."""
         with self._changed:
-            self._outputs.update(((one.station, one.port, one.number), one) for one in outputs)
+            self._outputs.update(((one[0], one[1], one[2]), Output(*one)) for one in outputs)
             self._changed.notify_all()
+
+    def learn(self, layout: SegmentLayout, forget: bool) -> None:
+        """Remember a segment that grants will name; `forget`: drop those learned before."""
+        if forget:
+            self._segments = {}
+        self._segments[layout.number] = SegmentCursors(layout)
 
     def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> TurnReport:
         """Run this host's part of a turn; the report says where the turn continues."""
@@ -234,26 +244,35 @@ class Host:
         if outputs:
             self.receive(outputs)
         self._enqueue_arrivals(grant.arrivals)
-        grant.arrivals = []
+        segment = self._segments[grant.layout]
+        segment.set_heads(grant.heads, grant.produced, grant.has_ended)
+        cursor = TurnCursor.restore(grant.cursor, segment.by_index, segment.after)
         if grant.origin is not None:
-            grant.cursor.at = started - grant.origin  # the way here took time, too
+            cursor.at = started - grant.origin  # the way here took time, too
         host_turn = HostTurn(self, grant)
         try:
-            following = grant.cursor.run_until_remote(host_turn)
+            following = cursor.run_until_remote(host_turn)
         finally:  # results made before an error count
             host_turn.flush_results()
-        grant.seconds += monotonic_s() - started
-        forward = self._deliver(host_turn.outputs, following, grant)
-        return TurnReport(grant.steps if forward is None else [], grant.seconds, forward)
+        seconds = grant.seconds + monotonic_s() - started
+        if following is None:
+            self._deliver(host_turn.outputs)
+            return TurnReport(grant.steps, seconds)
+        outputs_there = host_turn.outputs.pop(following.place, [])
+        self._deliver(host_turn.outputs)
+        heads, produced = segment.heads()
+        onward = grant._replace(
+            cursor=cursor.snapshot(), heads=heads, produced=produced, arrivals=[], seconds=seconds
+        )
+        return TurnReport([], seconds, Forward(following.place, onward, outputs_there))
 
     def track_result_call(self, call: Call[None]) -> None:
         """Remember a call to the result hub; with too many unanswered ones, wait a while for one of them."""
-        if isinstance(call, ray.ObjectRef):
-            self._result_calls.append(call)
+        self._result_calls.append(call)
         if len(self._result_calls) > RESULT_CALLS_LIMIT:
-            _, self._result_calls = ray.wait(self._result_calls, num_returns=len(self._result_calls), timeout=0)
+            self._result_calls = drop_answered(self._result_calls, 0.0)
         if len(self._result_calls) > RESULT_CALLS_LIMIT:
-            ray.wait(self._result_calls, num_returns=1, timeout=RESULT_CALL_WAIT_S)
+            self._result_calls = drop_answered(self._result_calls, RESULT_CALL_WAIT_S)
 
     def ping(self) -> bool:
         """Answer that the process runs."""
@@ -264,19 +283,10 @@ class Host:
             (hosted_station.state.waiting_since() for hosted_station in self.hosted_stations.values()), default=math.inf
         )
 
-    def _deliver(self, made: dict[int, list[Output]], following: QueueCursor | None, grant: Grant) -> Forward | None:
-        """Send outputs to their hosts; those for the host that continues the turn travel with the grant."""
-        forward = None
-        if following is not None:
-            outputs_there = made.get(following.place, [])
-            forward = Forward(following.place, grant, [one for one in outputs_there if isinstance(one.batch, Batch)])
-            made[following.place] = [
-                one for one in outputs_there if not isinstance(one.batch, Batch)
-            ]  # Ray carries references
+    def _deliver(self, made: Mapping[int, list[Output]]) -> None:
+        """Send outputs to their hosts."""
         for place, outputs in made.items():
-            if outputs:
-                send(self._peers[place].receive, outputs, group=BATCHES)
-        return forward
+            cast(self._peers[place].receive, outputs, group=BATCHES)
 
     def _enqueue_arrivals(self, arrivals: Sequence[Arrival]) -> None:
         """Put arrived batches into their queues, in the scheduler's order."""
@@ -309,8 +319,7 @@ class Host:
             output = self._wait_for_item(
                 self._outputs, (name, port, number), f"batch {number} for input {port} of {name!r}"
             )
-            batch = output.batch if isinstance(output.batch, Batch) else ray.get(output.batch)
-            hosted_station.state.put(port, batch, output.since)
+            hosted_station.state.put(port, output.batch, output.since)
             hosted_station.received[port] = number
 
     def _wait_for_item(self, received: dict[Key, Item], key: Key, what: str) -> Item:

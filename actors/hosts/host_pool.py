@@ -11,8 +11,10 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.hosts.grant import Grant, TurnReport
 from actors.hosts.host import Host, HostActor, HostedStation, ResultTaker
-from actors.hosts.socket_transport import SchedulerSockets
+from actors.hosts.host_sockets import SchedulerSockets
+from actors.hosts.segment_layout import SegmentLayout
 from actors.rpc.messages import BATCHES, Call, get_results, is_remote, kill, send, serialize
+from actors.transport.handle import get_actor, use_socket
 
 STACK_TIMEOUT_S = 5.0  # for a host to return the stack of its running station
 Answer = TypeVar("Answer")
@@ -25,14 +27,16 @@ class HostPool:
         self,
         hosts: Sequence[Host],
         result_hub: ResultTaker | None = None,
-        lines: bool | None = None,
+        sockets: bool | None = None,
         incarnation: int = 0,
     ) -> None:
         self.hosts = list(hosts)
-        by_line = any(is_remote(host.grant) for host in hosts) if lines is None else lines
-        addresses = self.each(lambda _, host: send(host.listen_address)) if by_line else []
+        by_socket = any(is_remote(host.grant) for host in hosts) if sockets is None else sockets
+        addresses = self.each(lambda _, host: send(host.listen_address)) if by_socket else []
+        if by_socket:
+            self.hosts = [use_socket(get_actor(h), address) for h, address in zip(hosts, addresses, strict=True)]
         self.each(lambda place, host: send(host.connect_peers, place, self.hosts, result_hub, addresses, incarnation))
-        self._sockets = SchedulerSockets(addresses) if by_line else None
+        self._sockets = SchedulerSockets(addresses) if by_socket else None
 
     @classmethod
     def of(cls, count: int) -> HostPool:
@@ -47,6 +51,15 @@ class HostPool:
     def open(self, hosted_stations: Sequence[Sequence[HostedStation]], folders: Sequence[str], measured: bool) -> None:
         """Bring stations to hosts, by place."""
         self.each(lambda place, host: send(host.open, serialize(list(hosted_stations[place])), folders, measured))
+
+    def learn(self, layout: SegmentLayout, forget: bool) -> None:
+        """Tell the hosts of a segment's queues what its grants do not repeat; `forget`: all hosts drop the others."""
+        places = range(len(self.hosts)) if forget else sorted({queue.place for queue in layout.queues})
+        if self._sockets is not None:
+            self._sockets.learn(places, layout, forget)
+        else:
+            for place in places:
+                self.hosts[place].learn(layout, forget)
 
     def run_turn(self, place: int, grant: Grant) -> TurnReport:
         """Run a turn. One turn runs at a time: a domain has one simulated CPU."""

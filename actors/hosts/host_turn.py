@@ -5,10 +5,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-import ray
-
-from actors.hosts.grant import Grant, Output, QueueCursor, StepReport
-from actors.rpc.messages import SHARED_OBJECT_MIN_BYTES, Result, send
+from actors.hosts.grant import Grant, Output, StepReport
+from actors.hosts.segment_layout import QueueCursor
+from actors.rpc.messages import Result, send
 from dsms.clock import monotonic_s
 from dsms.data.batch import Batch
 
@@ -60,17 +59,13 @@ class HostTurn:
     def _forward_output(self, hosted_station: HostedStation, made: Batch, since: float) -> None:
         """Put an output into the queues that read it: here at once, elsewhere with all others for the same host."""
         hosted_station.made += 1
-        away = {route.place for route in hosted_station.routes} - {self._host.place}
-        shared: Batch | ray.ObjectRef[Batch] = made
-        if len(away) > 1 and made.memory() > SHARED_OBJECT_MIN_BYTES:
-            shared = ray.put(made)
         for place, station, port in hosted_station.routes:
             if place == self._host.place:
                 reader = self._host.hosted_stations[station]
                 reader.state.put(port, made, since)
                 reader.received[port] = hosted_station.made
             else:
-                self.outputs.setdefault(place, []).append(Output(station, port, hosted_station.made, shared, since))
+                self.outputs.setdefault(place, []).append(Output(station, port, hosted_station.made, made, since))
 
     def _emit_result(self, query: str, made: Batch) -> None:
         """Number a batch of results and send it to the result hub."""

@@ -6,14 +6,16 @@ import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import ray
 
 from actors.cluster.cluster import LOCAL_RAY_OPTIONS
 from actors.cluster.placement import group_stations
-from actors.hosts.grant import Arrival, Grant, QueueCursor
+from actors.hosts.grant import Arrival, Grant
 from actors.hosts.host import HostedStation, OutputRoute, QueueContents
 from actors.hosts.host_pool import HostPool
+from actors.hosts.segment_layout import describe_segment
 from actors.rpc.messages import deserialize, get_result, send, serialize
 from actors.rpc.ray_workarounds import start_ray
 from dsms.clock import Clock, monotonic_s
@@ -29,6 +31,15 @@ from dsms.operators import Operator
 from dsms.operators.batch_function import FUNCTION_FOLDERS
 from dsms.plan.graph import Plan, Station
 from dsms.plan.segment import QueueCost, Segment, Share
+
+
+class KnownSegment(NamedTuple):
+    """A segment that hosts have learned, with what each grant adds to it."""
+
+    number: int
+    queues: list[Queue]  # in the order of the layout
+    producers: list[str | None]  # of these queues; None: a stream
+    queries: list[str]  # that its steps may put out results of
 
 
 class ActorRunner(BatchRunner):
@@ -49,6 +60,8 @@ class ActorRunner(BatchRunner):
         self._produced: Counter[str] = Counter()  # by station: batches it has output
         self._contents: dict[int, QueueContents] = {}  # by host, until something changes
         self.places: dict[str, int] = {}  # by station: its host
+        self._known: dict[int, KnownSegment] = {}  # what hosts have learned, by segment; single queues below 0
+        self._known_cut = -1  # the ledger's cut of which they are
         super().__init__(plan, ledger, clock)
         self._open_stations(self._assign_hosts(plan.stations), {state.name: state for state in self._hosts})
         self._route()
@@ -64,22 +77,18 @@ class ActorRunner(BatchRunner):
             waiting.append(Arrival(batch, (read,), since))
 
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
-        cursors = self._make_queue_cursors(segment.queues)
-        after = {index: tuple(cursors[q.index] for q in following) for index, following in segment.after.items()}
-        starting = {station.name: cost for station, cost in startup_costs(segment).items()}
-        costs = segment.queue_costs(self._measured) if share.time < math.inf else None
-        queues = [cursors[queue.index] for queue in segment.queues]
         if self.exact and share.tuples > 1:
             self._deliver_arrivals(segment.queues)
-        cursor = self._make_turn(cursors[segment.start().index], after, share, now, costs, starting, queues)
-        return self._run_turn(cursors, cursor)
+        known = self._teach(segment.serial, segment.queues, segment.after)
+        starting = {station.name: cost for station, cost in startup_costs(segment).items()}
+        costs = segment.queue_costs(self._measured) if share.time < math.inf else None
+        turn = self._make_turn(segment.start(), segment.after, share, now, costs, starting, segment.queues)
+        return self._run_turn(known, turn)
 
     def work(self, queue: Queue, at: float, startup: float, most: float) -> Step:
+        known = self._teach(-1 - queue.index, (queue,), {})
         starting = {queue.station.name: startup} if startup else {}
-        cursors = self._make_queue_cursors((queue,))
-        return self._run_turn(cursors, self._make_turn(cursors[queue.index], {}, Share(most, 0.0), at, None, starting))[
-            0
-        ]
+        return self._run_turn(known, self._make_turn(queue, {}, Share(most, 0.0), at, None, starting))[0]
 
     def operator(self, station: Station) -> Operator:
         return station.operator
@@ -92,7 +101,7 @@ class ActorRunner(BatchRunner):
     def migrate(self, plan: Plan, ledger: Ledger, state: Mapping[str, StationState]) -> ActorRunner:
         after = super().migrate(plan, ledger, state)
         assert isinstance(after, ActorRunner)
-        after._produced = Counter(self._produced)
+        after._produced, after._known, after._known_cut = Counter(self._produced), {}, -1
         names = {station.name for station in plan.stations}
         after.places = {name: place for name, place in self.places.items() if name in names}
         new = [station for station in plan.stations if station.name not in after.places]
@@ -173,29 +182,58 @@ class ActorRunner(BatchRunner):
             ray.shutdown()
             self._started_ray = False
 
+    def _teach(self, number: int, queues: Sequence[Queue], after: Mapping[int, tuple[Queue, ...]]) -> KnownSegment:
+        """Return what hosts know of a segment, after telling them if they do not."""
+        forget = self._known_cut != self.ledger.cuts
+        if forget:
+            self._known, self._known_cut = {}, self.ledger.cuts
+        known = self._known.get(number)
+        if known is None:
+            layout, watched = describe_segment(number, queues, after, self._place, self.may_coalesce)
+            self.host_pool.learn(layout, forget)
+            producers = [queue.station.inputs[queue.port] for queue in watched]
+            known = self._known[number] = KnownSegment(
+                number,
+                watched,
+                [producer.name if isinstance(producer, Station) else None for producer in producers],
+                sorted({queue.station.query.name for queue in watched}),
+            )
+        return known
+
     def _make_turn(
         self,
-        start: QueueCursor,
-        after: Mapping[int, tuple[QueueCursor, ...]],
+        start: Queue,
+        after: Mapping[int, tuple[Queue, ...]],
         share: Share,
         now: float,
         costs: Mapping[int, QueueCost] | None,
         starting: Mapping[str, float],
-        queues: Sequence[QueueCursor] = (),
-    ) -> TurnCursor[QueueCursor]:
+        queues: Sequence[Queue] = (),
+    ) -> TurnCursor[Queue]:
         exact, pieces = self.exact, self._fractional
         return TurnCursor(start, after, share, now, costs, starting, queues, exact=exact, pieces=pieces)
 
-    def _run_turn(self, cursors: Mapping[int, QueueCursor], cursor: TurnCursor[QueueCursor]) -> list[Step]:
-        place = cursor.start.place
-        results = {name: self.results[name] for name in {self.ledger.queues[i].station.query.name for i in cursors}}
-        grant = Grant(cursor, self._arrivals.pop(place, []), results, return_results=self.sink is not None)
-        if self._measured:
-            grant.origin = monotonic_s() - self.clock.now()
+    def _run_turn(self, known: KnownSegment, turn: TurnCursor[Queue]) -> list[Step]:
+        place, produced = self._place(turn.start), self._produced
+        grant = Grant(
+            known.number,
+            turn.snapshot(),
+            [queue.oldest for queue in known.queues],
+            [0 if producer is None else produced[producer] for producer in known.producers],
+            {query: self.results[query] for query in known.queries},
+            self._arrivals.pop(place, []),
+            [],
+            has_ended=self.ledger.has_ended,
+            return_results=self.sink is not None,
+            origin=monotonic_s() - self.clock.now() if self._measured else None,
+        )
         self._contents.clear()
-        turn = self.host_pool.run_turn(place, grant)
-        self.occupied = (self.occupied or 0.0) + turn.seconds
-        return [self._record_step(*steps) for steps in turn.steps]
+        report = self.host_pool.run_turn(place, grant)
+        self.occupied = (self.occupied or 0.0) + report.seconds
+        return [self._record_step(*step) for step in report.steps]
+
+    def _place(self, queue: Queue) -> int:
+        return self.places[queue.station.name]
 
     def _deliver_arrivals(self, queues: Iterable[Queue]) -> None:
         """Send the hosts of these queues what has arrived: a turn may begin with one queue and go on with another."""
@@ -209,36 +247,6 @@ class ActorRunner(BatchRunner):
         self._produced[queue.station.name] += bool(done.made)
         self.results[queue.station.query.name] += self.sink is None and len(done.result_arrivals) > 0
         return self.record_step(queue, done, made)
-
-    def _make_queue_cursors(self, queues: Iterable[Queue]) -> dict[int, QueueCursor]:
-        """Describe queues for a grant, with all queues that their merges wait for."""
-        known = {queue.index: queue for queue in queues}
-        merges = [queue.merge for queue in known.values() if queue.merge is not None]
-        for merge in merges:
-            known.update((queue.index, queue) for part in (merge.queues, *merge.above) for queue in part)
-        cursors = {index: self._make_queue_cursor(queue) for index, queue in known.items()}
-        for index, queue in known.items():
-            cursors[index].downstream = tuple(cursors[r.index] for r in queue.outlet.readers if r.index in cursors)
-        for merge in merges:
-            inputs = [cursors[queue.index] for queue in merge.queues]
-            above = [[cursors[queue.index] for queue in part] for part in merge.above]
-            copy_for = merge.copy_for(inputs, above)
-            for cursor in inputs:
-                cursor.merge = copy_for
-        return cursors
-
-    def _make_queue_cursor(self, queue: Queue) -> QueueCursor:
-        station, producer = queue.station, queue.station.inputs[queue.port]
-        produced = self._produced[producer.name] if isinstance(producer, Station) else 0
-        return QueueCursor(
-            queue.index,
-            station.name,
-            queue.port,
-            self.places[station.name],
-            queue.oldest,
-            produced,
-            self.may_coalesce(queue),
-        )
 
     def _open_stations(self, groups: Sequence[Sequence[str]], state: Mapping[str, StationState]) -> None:
         """Bring stations to hosts, by place."""
@@ -290,5 +298,7 @@ class ActorRunner(BatchRunner):
     def _count_produced(self) -> dict[tuple[str, int], int]:
         """By queue: the batches that its producer has output."""
         return {
-            (queue.station.name, queue.port): self._make_queue_cursor(queue).produced for queue in self.ledger.queues
+            (queue.station.name, queue.port): self._produced[producer.name] if isinstance(producer, Station) else 0
+            for queue in self.ledger.queues
+            for producer in (queue.station.inputs[queue.port],)
         }

@@ -1,4 +1,4 @@
-"""Calls actors and plain objects without waiting: every answer is a future."""
+"""Calls actors, by socket or through Ray, and plain objects without waiting: every answer is a future."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 import ray
 
 from actors.rpc.messages import BATCHES, SHARED_OBJECT_MIN_BYTES, Arguments, R, is_remote, send
+from actors.transport.handle import SocketMethod
 from dsms.data.batch import Batch
 
 BatchesByKey = Mapping[str, Batch]
@@ -33,7 +34,10 @@ class Calls:
     def __call__(
         self, method: Callable[[*Arguments], R], *arguments: *Arguments, group: str | None = None
     ) -> Future[R]:
-        """Call a method, in a concurrency group of its actor."""
+        """Call a method, through Ray in a concurrency group of its actor."""
+        if isinstance(method, SocketMethod):
+            answer: Future[R] = method.call(*arguments)
+            return answer
         if not is_remote(method):
             return self._thread.submit(method, *arguments)
         call: Any = send(method, *arguments, group=group)

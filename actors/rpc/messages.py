@@ -1,4 +1,4 @@
-"""Calls methods of Ray actors, or of plain objects in their place, and makes actors of classes.
+"""Calls methods of Ray actors, by socket or through Ray, or of plain objects in their place; makes actors of classes.
 
 A handle to an actor has the type of the actor's class, or of a protocol with the methods that its caller uses. `send`
 and `Calls` check a call against it. Nothing else calls a method of a handle.
@@ -7,6 +7,7 @@ and `Calls` check a call against it. Nothing else calls a method of a handle.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from typing import Any, Generic, ParamSpec, TypeVar, TypeVarTuple, Union
 
 import ray
@@ -15,6 +16,7 @@ from ray.exceptions import RayError
 
 from actors.rpc.process_loss import is_process_gone, process_gone
 from actors.rpc.ray_workarounds import skip_unused_serializers
+from actors.transport.handle import SocketMethod, get_actor
 from dsms.data.batch import Batch
 
 skip_unused_serializers()  # here: every actor's module imports this one before Ray serializes anything
@@ -35,7 +37,7 @@ R = TypeVar("R")
 T = TypeVar("T")
 Parameters = ParamSpec("Parameters")
 Arguments = TypeVarTuple("Arguments")
-Call = Union["ray.ObjectRef[R]", R]  # a call under way, or the answer of a plain object
+Call = Union["ray.ObjectRef[R]", "Future[R]", R]  # a call under way, or the answer of a plain object
 
 
 class ActorClass(Generic[Parameters, T]):
@@ -95,6 +97,9 @@ def get_own_handle(actor: T) -> T | None:
 
 def send(method: Callable[[*Arguments], R], *arguments: *Arguments, group: str | None = None) -> Call[R]:
     """Call a method, in a concurrency group of its actor; `get_result` or `await_answer` waits for the answer."""
+    if isinstance(method, SocketMethod):
+        answer: Future[R] = method.call(*arguments)
+        return answer
     if not is_remote(method):
         return method(*arguments)
     remote: Any = method
@@ -102,8 +107,18 @@ def send(method: Callable[[*Arguments], R], *arguments: *Arguments, group: str |
     return call
 
 
+def cast(method: Callable[[*Arguments], None], *arguments: *Arguments, group: str | None = None) -> None:
+    """Call a method whose answer nobody waits for."""
+    if isinstance(method, SocketMethod):
+        method.cast(*arguments)
+    else:
+        send(method, *arguments, group=group)
+
+
 def get_result(call: Call[R]) -> R:
     """Wait for a call inside a domain; OperatorError where a process has ended, else the error as it was raised."""
+    if isinstance(call, Future):
+        return call.result()
     if not isinstance(call, ray.ObjectRef):
         return call
     try:
@@ -123,14 +138,14 @@ def get_results(calls: Sequence[Call[R]]) -> list[R]:
 
 def check_ready(handle: object) -> ray.ObjectRef[object]:
     """Ask an actor's process to answer, whatever its class; Ray 2.60 has this method in every handle."""
-    actor: Any = handle
+    actor: Any = get_actor(handle)
     call: ray.ObjectRef[object] = actor.__ray_ready__.remote()
     return call
 
 
 def kill(handle: object) -> None:
     """End an actor's process; Ray does not start it again."""
-    actor: Any = handle
+    actor: Any = get_actor(handle)
     ray.kill(actor, no_restart=True)
 
 

@@ -15,11 +15,11 @@ from ray.exceptions import (
     WorkerCrashedError,
 )
 
+from actors.transport.address import peer_gone
 from dsms.errors import Cause, DsmsError, OperatorError
 
 # Ray 2.60's classes for a lost process. Not GetTimeoutError: a process that does not answer in time may be busy.
 PROCESS_LOSS_ERRORS = (RayActorError, WorkerCrashedError, NodeDiedError, LocalRayletDiedError, OwnerDiedError)
-SOCKET_LOSS_ERRORS = (EOFError, OSError)  # of a socket whose other end is closed; elsewhere they mean other things
 RAISED_BY_US = re.compile(r"^dsms\.errors\.\w+: ")  # how Ray 2.60 begins the last line of an error of ours
 
 
@@ -43,7 +43,7 @@ def process_gone(error: BaseException) -> OperatorError:
     cause = unwrap(error)
     if isinstance(cause, OperatorError):
         return cause
-    return OperatorError(f"a process is gone with the operators in it: {_lines(cause)[0]}", Cause.PROCESS_GONE)
+    return peer_gone(_lines(cause)[0])
 
 
 def describe_error(error: BaseException) -> str:

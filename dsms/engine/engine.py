@@ -72,7 +72,6 @@ class Engine:
         self._sized = self.ledger.size is None  # whether bytes are counted as well as tuples
         self.unfinished_steps: Sequence[Step] = ()  # of the turn that the cut interrupted; the first was in service
         self._cut = cut  # the instant at which the run stops, even within a turn
-        self._ended = False  # whether ordered merges know that no more tuples arrive
         self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
         self._next_arrival = self._next_event = -math.inf  # the next event is the arrival or the cut
         self.observers = heard = ObserverList()
@@ -300,16 +299,9 @@ class Engine:
         self.ledger.held += count * copies
         self.ledger.held_bytes += size * copies
 
-    def _signal_end(self, ended: bool) -> bool:
+    def _signal_end(self, has_ended: bool) -> bool:
         """Tell the ordered merges whether all streams have ended; return whether that may release tuples."""
-        if self.plan.settings.bounds or not self.ledger.merges or ended == self._ended:
-            return False
-        self._ended = ended
-        for merge in self.ledger.merges:
-            merge.end(ended)
-            for queue in merge.queues:
-                queue.put(0, queue.oldest)
-        return True
+        return not self.plan.settings.bounds and self.ledger.signal_end(has_ended)
 
     def _stream_index(self, stream: str) -> int:
         """Return a stream's index in the plan."""

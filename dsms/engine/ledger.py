@@ -190,6 +190,8 @@ class Ledger:
         self.inputs: list[tuple[Queue, ...]] = []  # by station
         self.held: float = 0  # tuples in memory
         self.held_bytes: float = 0.0  # kept only where sizes differ
+        self.cuts = 0  # how often segments were connected to the queues
+        self.has_ended = False  # whether all streams have ended, so that ordered merges wait for no more tuples
         waiting: dict[int, list[Queue]] = {id(producer): [] for producer in plan.producers()}
         for station in plan.stations:
             first = len(self.queues)
@@ -226,8 +228,20 @@ class Ledger:
                 self.held += held
                 self.held_bytes += held_bytes
 
+    def signal_end(self, has_ended: bool) -> bool:
+        """Tell the ordered merges whether all streams have ended; return whether that may release tuples."""
+        if not self.merges or has_ended == self.has_ended:
+            return False
+        self.has_ended = has_ended
+        for merge in self.merges:
+            merge.end(has_ended)
+            for queue in merge.queues:
+                queue.put(0, queue.oldest)
+        return True
+
     def bind(self, segments: Sequence[Segment]) -> None:
         """Connect these segments to the queues, so that their backlogs are kept."""
+        self.cuts += 1
         for queue in self.queues:
             queue.segments = []
         for segment in segments:

@@ -26,18 +26,17 @@ class QueueHead(Protocol):
 
 
 H = TypeVar("H", bound=QueueHead)
-J = TypeVar("J", bound=QueueHead)
 
 
 class OrderedMerge(Generic[H]):
     """The inputs of one station; tells which of them it may take from."""
 
-    __slots__ = ("_bounds", "_ended", "above", "queues")
+    __slots__ = ("_ended", "above", "queues", "uses_bounds")
 
     def __init__(self, queues: Sequence[H], above: Sequence[Sequence[H]], bounds: bool) -> None:
         self.queues = queues
         self.above = above  # by input: the queues upstream of it
-        self._bounds = bounds
+        self.uses_bounds = bounds  # whether heads upstream are bounds of what is still to come
         self._ended = False  # whether all streams have ended
 
     def head(self, queue: H) -> float:
@@ -57,12 +56,6 @@ class OrderedMerge(Generic[H]):
         """Return the input to take from now; None: the station is blocked or has no tuples."""
         return next((queue for queue in self.queues if self.head(queue) != NO_HEAD), None)
 
-    def copy_for(self, queues: Sequence[J], above: Sequence[Sequence[J]]) -> OrderedMerge[J]:
-        """Return the same merge over the stand-ins of its queues in another process."""
-        other = OrderedMerge(queues, above, self._bounds)
-        other.end(self._ended)
-        return other
-
     def end(self, ended: bool) -> None:
         """Record whether empty inputs stay empty because all streams have ended."""
         self._ended = ended
@@ -72,7 +65,7 @@ class OrderedMerge(Generic[H]):
         if queue.oldest != NO_HEAD:
             return queue.oldest
         above = self.above[queue.port]
-        if self._bounds:
+        if self.uses_bounds:
             return min((upstream.oldest for upstream in above), default=NO_HEAD)
         finished = self._ended and all(upstream.oldest == NO_HEAD for upstream in above)
         return NO_HEAD if finished else -NO_HEAD

@@ -109,9 +109,8 @@ class _MigratedEngine(Engine):
         self._progress.restore(moved.reached)
         self._progress.ended = before._progress.ended or moved.ended
         self.statistics.migrate_from(before.statistics, self._staying, moved.estimates)
-        self._cut, self._ended = before._cut, before._ended
-        for merge in self.ledger.merges:
-            merge.end(self._ended)
+        self._cut = before._cut
+        self.ledger.signal_end(before.ledger.has_ended)
         self.unwatch(self.statistics)
         self.watch(*self._watching, self.statistics)  # observers see the restored state
         try:

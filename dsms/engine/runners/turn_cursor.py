@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from dsms.engine.ordered_merge import NO_HEAD, OrderedMerge
 from dsms.plan.segment import QueueCost, Share
@@ -28,6 +28,32 @@ S = TypeVar("S", bound=QueueRef)
 
 
 T = TypeVar("T", bound=QueueRef, contravariant=True)
+
+
+class CursorState(NamedTuple):
+    """Where a turn stands, for the process that continues it; queues are given by their indices."""
+
+    start: int
+    pending: Sequence[int]
+    unfinished: Sequence[int]
+    entrances: Sequence[int]
+    costs: Mapping[int, QueueCost]
+    startups: Mapping[Any, float]
+    at: float
+    began: float
+    left: float
+    slice: float
+    planned: float
+    has_begun: bool
+    has_moved: bool
+    exact: bool
+    pieces: bool
+
+    @classmethod
+    def read(cls, fields: Sequence[Any]) -> CursorState:
+        """Return a state from its fields as received."""
+        state = cls(*fields)
+        return state._replace(costs={index: QueueCost(*cost) for index, cost in state.costs.items()})
 
 
 class StepExecutor(Protocol[T]):
@@ -81,6 +107,43 @@ class TurnCursor(Generic[S]):
             # Of equal age the most downstream goes first, which keeps the turns depth first.
             self._unfinished = [q for q in reversed(queues) if q.index in inside and q.oldest != NO_HEAD]
             self._entrances = [q for q in queues if q.index not in inside]
+
+    def snapshot(self) -> CursorState:
+        """Return where the turn stands."""
+        return CursorState(
+            self.start.index,
+            _indices(self._pending),
+            _indices(self._unfinished),
+            _indices(self._entrances),
+            self._costs,
+            self._startups,
+            self.at,
+            self._began,
+            self._left,
+            self._slice,
+            self._planned,
+            self._has_begun,
+            self._has_moved,
+            self._exact,
+            self._pieces,
+        )
+
+    @classmethod
+    def restore(cls, state: CursorState, queues: Mapping[int, S], after: Mapping[int, tuple[S, ...]]) -> TurnCursor[S]:
+        """Return a turn that goes on from this state, over the queues of this process."""
+        cursor = cls.__new__(cls)
+        cursor.start, cursor._after = queues[state.start], after
+        cursor._pending = [queues[index] for index in state.pending]
+        cursor._unfinished = [queues[index] for index in state.unfinished]
+        cursor._entrances = [queues[index] for index in state.entrances]
+        cursor._costs, cursor._startups = dict(state.costs), dict(state.startups)
+        cursor.at, cursor._began, cursor._left = state.at, state.began, state.left
+        cursor._slice, cursor._planned = state.slice, state.planned
+        cursor._is_timed, cursor._limit = state.slice < math.inf, state.began + state.slice
+        cursor._has_begun, cursor._has_moved = state.has_begun, state.has_moved
+        cursor._exact, cursor._pieces = state.exact, state.pieces
+        cursor._one_by_one = state.exact and not state.pieces
+        return cursor
 
     def run_until_remote(self, here: StepExecutor[S]) -> S | None:
         """Run all steps that are local; return the remote queue that is next, or None when the turn is over."""
@@ -190,3 +253,7 @@ class TurnCursor(Generic[S]):
 def _head(queue: QueueRef) -> float:
     """Return the sequence number of the tuple that may be taken from the queue now, else NO_HEAD."""
     return queue.oldest if queue.merge is None else queue.merge.head(queue)
+
+
+def _indices(queues: Sequence[QueueRef]) -> list[int]:
+    return [queue.index for queue in queues]

@@ -59,15 +59,15 @@ class ResultCollector:
             return list(self.rows.get(query, ()))
 
 
-def fleet_of(hosts: int, outlet: Any = None, lines: bool = False) -> HostPool:
-    """Return a pool of plain hosts, called directly or over socket lines as actors are."""
-    return HostPool([Host() for _ in range(hosts)], outlet, lines)
+def fleet_of(hosts: int, outlet: Any = None, sockets: bool = False) -> HostPool:
+    """Return a pool of plain hosts, called directly or through sockets as actors are."""
+    return HostPool([Host() for _ in range(hosts)], outlet, sockets)
 
 
 @contextmanager
 def domain_of(table, results=None, hosts=None, name="0", **setup):
     """Run a domain in this process, or on hosts that are plain objects."""
-    fleet = None if hosts is None else fleet_of(hosts, results, lines=True)
+    fleet = None if hosts is None else fleet_of(hosts, results, sockets=True)
     found = Domain(
         name,
         QuerySet(table),

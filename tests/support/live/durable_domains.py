@@ -56,7 +56,7 @@ class NumberedResults:
 
 @contextmanager
 def domain_on(hosts, taken, query_set=None, policy="fifo", **live):
-    fleet, setup = HostPool(hosts, taken, lines=True), LiveConfig(policy=policy, durable="d", **live)
+    fleet, setup = HostPool(hosts, taken, sockets=True), LiveConfig(policy=policy, durable="d", **live)
     found = DurableDomain("0", query_set or QuerySet(TABLE), setup, runner=partial(ActorRunner, host_pool=fleet))
     found.start()
     try:

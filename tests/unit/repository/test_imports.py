@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "dsms.advice.figures": {"dsms", "numpy", "matplotlib"},
     "dsms.papers.figures": {"dsms", "numpy", "matplotlib"},
     "actors": {"actors", "dsms", "numpy", "ray"},
+    "actors.transport": {"actors", "dsms", "msgpack", "numpy"},
     "actors.metrics.exporter": {"actors", "dsms", "prometheus_client"},
     "actors.cli": {"actors", "dsms", "numpy", "ray", "rich"},
     "actors.control": {"actors", "dsms", "ray", "rich"},

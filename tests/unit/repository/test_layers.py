@@ -20,7 +20,7 @@ LAYERS = {
         storage net live papers cli __main__
     """,
     "actors": """
-        rpc cluster hosts scheduler ingest results metrics checkpoints
+        transport rpc cluster hosts scheduler ingest results metrics checkpoints
         deployment recovery control doctor console demo cli
     """,
     "loadgen": "spec push spark traces report cli",

@@ -10,13 +10,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from support.paths import ROOT
 from support.sources import imports
 
 from actors.checkpoints.store import DEPLOYMENT_SECTION, CheckpointStore
-from actors.hosts.grant import Grant
-from actors.hosts.socket_transport import HostSocket
+from actors.transport.address import KEY_BYTES
+from actors.transport.codec import PREFIX, Encoder, decode
+from actors.transport.listener import Listener
 from dsms.errors import DsmsError
 from dsms.storage import CheckpointFolder
 
@@ -119,25 +121,28 @@ def went_off() -> None:
     MADE.append("made")
 
 
-def test_lines_between_our_own_processes_take_nothing_from_whoever_does_not_know_the_key() -> None:
-    """They do unpickle: so nothing may be before the key has been shown."""
+def test_a_socket_between_our_own_processes_reads_no_message_before_the_key_has_been_shown() -> None:
+    """Messages may carry pickled columns: so nothing may be read of a stranger's."""
 
-    def carry(grant: Grant, outputs: Any) -> Any:
-        raise AssertionError("nobody was let in")
+    def put(value: Any) -> Any:
+        raise AssertionError("a stranger's call was carried out")
 
-    board = HostSocket(carry)
-    bomb = pickle.dumps(Bomb())
-    for said in (bomb, b"", b"#CHALLENGE#" + bytes(20), b"#WELCOME#"):
+    listener = Listener({"put": put})
+    column = np.array([Bomb(), Bomb()], dtype=object)
+    message = b"".join(Encoder().encode((1, "put", (column,))))
+    for said in (message, b"", bytes(KEY_BYTES) + b"c" + message, listener.address.key[:-1] + b"?c" + message):
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line, suppress(ConnectionError):
             line.settimeout(30)
-            line.connect(board.address.name)
-            for _ in range(3):  # as an answer to the challenge, as a challenge, and as what follows
-                line.sendall(len(said).to_bytes(4, "big") + said)
+            line.connect(f"\0{listener.address.name}")
+            line.sendall(said)
+            line.shutdown(socket.SHUT_WR)
             while line.recv(4096):
                 pass  # until it hangs up
+    listener.close()
     assert MADE == []
-    pickle.loads(bomb)
-    assert MADE == ["made"]  # so it would have been seen
+    header_bytes, _ = PREFIX.unpack(message[: PREFIX.size])
+    decode(message[PREFIX.size : PREFIX.size + header_bytes], np.empty(0, np.uint8))
+    assert MADE == ["made", "made"]  # so it would have been seen
 
 
 @pytest.mark.parametrize("open_to", [".", "checkpoints", "results"])

@@ -19,7 +19,7 @@ import dsms
 from actors.hosts.host import Host
 from actors.hosts.host_pool import HostPool
 from actors.hosts.runner import ActorRunner
-from actors.hosts.socket_transport import make_picklable
+from actors.rpc.messages import get_result, send
 from dsms import Batch, Engine, WallClock, plan_from, policy_named
 from dsms.data.batch_ref import BatchRef
 from dsms.engine.runners import BatchRunner
@@ -77,10 +77,10 @@ class ResultHubStub:
 
 
 @pytest.mark.parametrize("name", ["fifo", "chain", "rr-query"])
-@pytest.mark.parametrize(("hosts", "lines"), [(1, False), (2, False), (1, True), (2, True), (4, True)])
-def test_rows_that_only_hosts_see_come_out_in_order_and_numbered(name: str, hosts: int, lines: bool) -> None:
+@pytest.mark.parametrize(("hosts", "sockets"), [(1, False), (2, False), (1, True), (2, True), (4, True)])
+def test_rows_that_only_hosts_see_come_out_in_order_and_numbered(name: str, hosts: int, sockets: bool) -> None:
     outlet = ResultHubStub()
-    host_pool = fleet_of(hosts, outlet, lines)
+    host_pool = fleet_of(hosts, outlet, sockets)
     engine = Engine(
         plan_from(FILTERS),
         policy_named(name),
@@ -89,7 +89,7 @@ def test_rows_that_only_hosts_see_come_out_in_order_and_numbered(name: str, host
     )
     values = [np.arange(start, start + 10) for start in range(0, 200, 10)]
     for number, column in enumerate(values):
-        host_pool.hosts[0].put({f"k{number}": Batch.of({"x": column})})
+        get_result(send(host_pool.hosts[0].put, {f"k{number}": Batch.of({"x": column})}))
         engine.push("s", BatchRef(f"k{number}", 10, 80.0))
         if number % 3 == 0:
             engine.step()
@@ -137,7 +137,7 @@ def test_an_operator_that_fails_in_another_host_fails_the_turn() -> None:
         *FILTERS["queries"]["q"]["operators"][:2],
         {"name": "bad", "function": broken},
     ]
-    host_pool = fleet_of(3, lines=True)
+    host_pool = fleet_of(3, sockets=True)
     engine = Engine(
         plan_from(table), policy_named("rr-query"), clock=WallClock(), runner=partial(ActorRunner, host_pool=host_pool)
     )
@@ -181,24 +181,12 @@ def test_a_stream_with_timestamps_of_its_own_is_read_by_reference() -> None:
     assert results(on_hosts(3), True) == results(None, False) != []
 
 
-class AwkwardError(Exception):
-    """Cannot be rebuilt from its one argument, so it cannot be pickled."""
-
-    def __init__(self, one: int, two: int) -> None:
-        super().__init__(f"{one} and {two}")
-
-
-def test_an_error_that_cannot_be_pickled_is_sent_as_text() -> None:
-    assert str(make_picklable(AwkwardError(1, 2))) == "AwkwardError: 1 and 2"
-    assert type(make_picklable(ValueError("as it is"))) is ValueError
-
-
 def test_user_code_that_exits_ends_the_turn_and_not_the_wait_for_it() -> None:
     def broken(batch: Batch) -> Batch:
         sys.exit(3)
 
     table = {**FILTERS, "queries": {"q": {"from": "s", "operators": [{"name": "bad", "function": broken}]}}}
-    runner = partial(ActorRunner, host_pool=fleet_of(1, lines=True))
+    runner = partial(ActorRunner, host_pool=fleet_of(1, sockets=True))
     engine = Engine(plan_from(table), policy_named("fifo"), clock=WallClock(), runner=runner)
     engine.push("s", Batch.of({"x": np.arange(10)}))
     with pytest.raises(OperatorError, match="SystemExit: 3"):
@@ -208,8 +196,8 @@ def test_user_code_that_exits_ends_the_turn_and_not_the_wait_for_it() -> None:
 def test_a_caller_that_never_authenticates_blocks_no_other() -> None:
     host = Host()
     stranger = socket.socket(socket.AF_UNIX)
-    stranger.connect(host.listen_address().name)
-    host_pool = HostPool([host], lines=True)
+    stranger.connect(f"\0{host.listen_address().name}")
+    host_pool = HostPool([host], sockets=True)
     runner = partial(ActorRunner, host_pool=host_pool)
     engine = Engine(plan_from(FILTERS), policy_named("fifo"), clock=WallClock(), runner=runner)
     engine.push("s", Batch.of({"x": np.arange(10)}))
@@ -228,7 +216,7 @@ def test_results_before_an_error_are_sent() -> None:
 
     outlet = ResultHubStub()
     table = {**FILTERS, "queries": {"q": {"from": "s", "operators": [{"name": "some", "function": third}]}}}
-    runner = partial(ActorRunner, host_pool=fleet_of(1, outlet, lines=True))
+    runner = partial(ActorRunner, host_pool=fleet_of(1, outlet, sockets=True))
     engine = Engine(plan_from(table), policy_named("rr:time=10"), clock=WallClock(), runner=runner)
     for x in range(3):
         engine.push("s", Batch.of({"x": [x] * COALESCE_LIMIT_ROWS}))  # too large to share a step

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import socket
 import threading
 import time
@@ -14,16 +13,18 @@ import numpy as np
 import pytest
 import ray
 from ray import exceptions
+from support.live.messages import pass_on
 
 from actors.hosts.grant import Forward, TurnReport
 from actors.hosts.host import Host
 from actors.hosts.host_pool import HostPool
 from actors.hosts.runner import ActorRunner
-from actors.hosts.socket_transport import Address, HostSocket, SchedulerSockets, make_picklable
+from actors.hosts.host_sockets import HostSockets, SchedulerSockets
 from actors.rpc.answers import await_answer
 from actors.rpc.messages import get_result
 from actors.rpc.process_loss import describe_error, is_process_gone, process_gone
 from actors.scheduler.scheduler import Scheduler
+from actors.transport.address import KEY_BYTES, Address, machine_id
 from dsms.config.live import LiveConfig
 from dsms.data.batch import Batch
 from dsms.errors import Cause, DsmsError, OperatorError, cause_of
@@ -104,10 +105,28 @@ def test_any_other_error_is_no_loss_whatever_its_message(error, fails):
     assert cause_of(caught.value) is Cause.ERROR
 
 
+class FailingHost:
+    """A host whose turns end with an error, or continue at host 1."""
+
+    def __init__(self, error=None):
+        self._error = error
+
+    def grant(self, grant, outputs=()):
+        if self._error is not None:
+            raise self._error
+        return TurnReport([], 0.0, Forward(1, grant, []))
+
+    def learn(self, layout, forget):
+        raise AssertionError("nothing is learned here")
+
+
 @pytest.mark.parametrize("error", [*GONE, OperatorError("it went", Cause.PROCESS_GONE), *THERE], ids=names)
 def test_the_cause_goes_with_an_error_from_host_to_scheduler(error):
-    received = pickle.loads(pickle.dumps(make_picklable(error)))
-    assert is_process_gone(received) == is_process_gone(error)
+    replies = []
+    sockets = HostSockets(FailingHost(error), {})
+    sockets._scheduler = SimpleNamespace(send=replies.append)
+    sockets._run(None, [])
+    assert is_process_gone(pass_on(replies[0].error)) == is_process_gone(error)
 
 
 def test_the_description_of_an_error_is_its_message_and_not_its_cause():
@@ -125,7 +144,7 @@ class Closed:
     def send(self, _):
         raise self._error
 
-    recv = send
+    receive = send
 
 
 SOCKET_ERRORS = [EOFError(), ConnectionResetError(104, "reset"), BrokenPipeError(32, "broken"), OSError(9, "closed")]
@@ -142,24 +161,24 @@ def test_a_closed_socket_means_that_the_process_at_its_other_end_is_gone(error):
 
 @pytest.mark.parametrize("error", SOCKET_ERRORS, ids=names)
 def test_a_host_that_cannot_forward_a_grant_reports_why_to_the_scheduler(error):
-    home = []
-    host_socket: Any = HostSocket(lambda *_: TurnReport([], 0.0, Forward(1, None, [])))
-    host_socket._home, host_socket._sockets = SimpleNamespace(send=home.append), {1: Closed(error)}
-    host_socket._handle_grant(pickle.dumps((None, ())))
-    assert cause_of(home[0]) is Cause.PROCESS_GONE
+    replies = []
+    sockets = HostSockets(FailingHost(), {})
+    sockets._scheduler, sockets._sockets = SimpleNamespace(send=replies.append), {1: Closed(error)}
+    sockets._run(None, [])
+    assert cause_of(replies[0].error) is Cause.PROCESS_GONE
 
 
 @pytest.mark.parametrize("accepts", [False, True])
 def test_a_socket_to_a_process_that_is_gone_cannot_be_opened(accepts):
     """The process no longer listens, or ends before it answers."""
-    name = f"\0dsms-test-{threading.get_ident()}-{time.monotonic_ns()}"
+    name = f"dsms-test-{threading.get_ident()}-{time.monotonic_ns()}"
     with socket.socket(socket.AF_UNIX) as listener:
         if accepts:
-            listener.bind(name)
+            listener.bind(f"\0{name}")
             listener.listen()
             threading.Thread(target=lambda: listener.accept()[0].close(), daemon=True).start()
         with pytest.raises(OperatorError) as caught:
-            SchedulerSockets([Address(name, b"key")])
+            SchedulerSockets([Address(machine_id(), name, bytes(KEY_BYTES))])
     assert caught.value.cause is Cause.PROCESS_GONE
 
 
@@ -190,7 +209,7 @@ def test_an_operators_own_end_of_file_is_an_error_in_code():
         "queries": {"q": {"from": "s", "operators": [{"name": "reads", "function": read}]}},
         "run": {"on_error": "fail"},
     }
-    runner = partial(ActorRunner, host_pool=HostPool([Host()], lines=True))
+    runner = partial(ActorRunner, host_pool=HostPool([Host()], sockets=True))
     domain = Domain("0", QuerySet(table), LiveConfig(), runner=runner)
     domain.start()
     try:

@@ -246,7 +246,7 @@ def test_queries_move_with_queues_and_state_and_their_results_go_on_with_their_n
 
 def test_rows_that_only_hosts_see_are_admitted_in_the_order_in_which_they_were_announced():
     results = ResultCollector()
-    fleet = fleet_of(2, results, lines=True)
+    fleet = fleet_of(2, results, sockets=True)
     domain = Domain("0", QuerySet(asked(all=ALL)), LiveConfig(), runner=partial(ActorRunner, host_pool=fleet))
     domain.start()
     runner = domain.engine.runner

@@ -1,0 +1,133 @@
+"""SegmentLayout: what hosts learn once of a segment, so that a grant need not describe it again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from dsms.engine.ledger import Queue
+from dsms.engine.ordered_merge import OrderedMerge
+
+
+@dataclass(eq=False, slots=True)
+class QueueCursor:
+    """A queue as a host sees it during a turn: its head, and how far its producer is."""
+
+    index: int
+    station: str
+    port: int
+    place: int  # index of the host that holds it
+    coalesce: bool  # whether small batches in it may share a step
+    oldest: float = 0.0
+    produced: int = 0  # batches that its producer has output so far
+    merge: OrderedMerge[QueueCursor] | None = None
+    downstream: tuple[QueueCursor, ...] = ()  # queues of this layout that receive what its tuples produce
+
+
+class QueueLayout(NamedTuple):
+    """A queue that does not change from turn to turn."""
+
+    index: int
+    station: str
+    port: int
+    place: int
+    coalesce: bool
+    downstream: tuple[int, ...]  # indices of queues of this layout
+
+
+class MergeLayout(NamedTuple):
+    """The inputs of an ordered merge, and the queues upstream of each, by index."""
+
+    queues: tuple[int, ...]
+    above: tuple[tuple[int, ...], ...]
+    uses_bounds: bool
+
+
+class SegmentLayout(NamedTuple):
+    """A segment's queues, and those that its merges wait for."""
+
+    number: int
+    queues: tuple[QueueLayout, ...]
+    after: Mapping[int, tuple[int, ...]]  # by queue: the segment's own queues downstream, the first one last
+    merges: tuple[MergeLayout, ...]
+
+    @classmethod
+    def read(cls, fields: Sequence[object]) -> SegmentLayout:
+        """Return a layout from its fields as received."""
+        number, queues, after, merges = fields
+        return cls(  # type: ignore[misc]
+            number,
+            tuple(QueueLayout(*queue) for queue in queues),  # type: ignore[attr-defined]
+            after,
+            tuple(MergeLayout(*merge) for merge in merges),  # type: ignore[attr-defined]
+        )
+
+
+class SegmentCursors:
+    """The queue cursors of a layout; a host keeps them from turn to turn."""
+
+    def __init__(self, layout: SegmentLayout) -> None:
+        self.queues = [QueueCursor(*queue[:5]) for queue in layout.queues]
+        self.by_index = {cursor.index: cursor for cursor in self.queues}
+        pick = self._pick
+        for cursor, queue in zip(self.queues, layout.queues, strict=True):
+            cursor.downstream = pick(queue.downstream)
+        self.after = {index: pick(following) for index, following in layout.after.items()}
+        self._merges = [
+            OrderedMerge(pick(merge.queues), [pick(part) for part in merge.above], merge.uses_bounds)
+            for merge in layout.merges
+        ]
+        for merge in self._merges:
+            for cursor in merge.queues:
+                cursor.merge = merge
+
+    def set_heads(self, heads: Iterable[float], produced: Iterable[int], has_ended: bool) -> None:
+        """Set what has changed since the last turn."""
+        for cursor, oldest, count in zip(self.queues, heads, produced, strict=True):
+            cursor.oldest, cursor.produced = oldest, count
+        for merge in self._merges:
+            merge.end(has_ended)
+
+    def heads(self) -> tuple[list[float], list[int]]:
+        """Return the heads and counts that the next host starts with."""
+        return [cursor.oldest for cursor in self.queues], [cursor.produced for cursor in self.queues]
+
+    def _pick(self, indices: Iterable[int]) -> tuple[QueueCursor, ...]:
+        return tuple(self.by_index[index] for index in indices)
+
+
+def describe_segment(
+    number: int,
+    queues: Sequence[Queue],
+    after: Mapping[int, tuple[Queue, ...]],
+    place: Callable[[Queue], int],
+    may_coalesce: Callable[[Queue], bool],
+) -> tuple[SegmentLayout, list[Queue]]:
+    """Return the layout of a segment with these queues, and all queues in it, those that merges wait for last."""
+    known = {queue.index: queue for queue in queues}
+    merges = list({id(q.merge): q.merge for q in queues if q.merge is not None}.values())
+    for merge in merges:
+        known.update((queue.index, queue) for part in (merge.queues, *merge.above) for queue in part)
+    described = tuple(
+        QueueLayout(
+            queue.index,
+            queue.station.name,
+            queue.port,
+            place(queue),
+            may_coalesce(queue),
+            tuple(reader.index for reader in queue.outlet.readers if reader.index in known),
+        )
+        for queue in known.values()
+    )
+    layout = SegmentLayout(
+        number,
+        described,
+        {index: _indices(following) for index, following in after.items()},
+        tuple(MergeLayout(_indices(m.queues), tuple(map(_indices, m.above)), m.uses_bounds) for m in merges),
+    )
+    return layout, list(known.values())
+
+
+def _indices(queues: Iterable[Queue]) -> tuple[int, ...]:
+    return tuple(queue.index for queue in queues)

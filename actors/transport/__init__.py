@@ -1,0 +1,1 @@
+"""Messages between actors through sockets: encoding, addresses, listeners and channels."""
