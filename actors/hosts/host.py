@@ -261,9 +261,7 @@ class Host:
         outputs_there = host_turn.outputs.pop(following.place, [])
         self._deliver(host_turn.outputs)
         heads, produced = segment.heads()
-        onward = grant._replace(
-            cursor=cursor.snapshot(), heads=heads, produced=produced, arrivals=[], seconds=seconds
-        )
+        onward = grant._replace(cursor=cursor.snapshot(), heads=heads, produced=produced, arrivals=[], seconds=seconds)
         return TurnReport([], seconds, Forward(following.place, onward, outputs_there))
 
     def track_result_call(self, call: Call[None]) -> None:

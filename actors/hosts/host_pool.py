@@ -6,15 +6,16 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import ray
-from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.hosts.grant import Grant, TurnReport
 from actors.hosts.host import Host, HostActor, HostedStation, ResultTaker
 from actors.hosts.host_sockets import SchedulerSockets
 from actors.hosts.segment_layout import SegmentLayout
+from actors.rpc.answers import await_answer
 from actors.rpc.messages import BATCHES, Call, get_results, is_remote, kill, send, serialize
 from actors.transport.handle import get_actor, use_socket
+from dsms.errors import DsmsError
 
 STACK_TIMEOUT_S = 5.0  # for a host to return the stack of its running station
 Answer = TypeVar("Answer")
@@ -75,8 +76,8 @@ class HostPool:
         for place, host in enumerate(self.hosts):
             call = send(host.current_work, group=BATCHES)
             try:
-                work = ray.get(call, timeout=STACK_TIMEOUT_S) if isinstance(call, ray.ObjectRef) else call
-            except RayError:
+                work = await_answer(call, f"the stack of host {place}", STACK_TIMEOUT_S)
+            except DsmsError:
                 continue  # its process has ended, or all its threads hang
             if work is not None:
                 return work[0], f"host {place}", work[1]

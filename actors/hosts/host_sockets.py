@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 from actors.hosts.grant import Forward, Grant, Output, TurnReport, read_grant, read_outputs, read_report
 from actors.hosts.segment_layout import SegmentLayout
-from actors.rpc.process_loss import is_process_gone, process_gone
+from actors.rpc.process_loss import is_process_gone, process_gone, unwrap
 from actors.transport.address import SOCKET_LOSS_ERRORS, Address, Role, connect, peer_gone
 from actors.transport.listener import Listener
 from actors.transport.message_socket import MessageSocket
@@ -76,7 +76,7 @@ class HostSockets:
                 return
             reply = Reply((report.steps, report.seconds), None)
         except BaseException as error:  # user code may call sys.exit()
-            reply = Reply(None, process_gone(error) if is_process_gone(error) else error)
+            reply = Reply(None, process_gone(error) if is_process_gone(error) else unwrap(error))
         scheduler = self._scheduler
         if scheduler is None:
             log.error("a turn has ended, but no scheduler is connected: %s", reply.error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dsms.engine.ledger import Queue
 from dsms.engine.ordered_merge import OrderedMerge
@@ -28,12 +28,12 @@ class QueueCursor:
 class QueueLayout(NamedTuple):
     """A queue that does not change from turn to turn."""
 
-    index: int
+    number: int  # its index in the ledger
     station: str
     port: int
     place: int
     coalesce: bool
-    downstream: tuple[int, ...]  # indices of queues of this layout
+    downstream: tuple[int, ...]  # numbers of queues of this layout
 
 
 class MergeLayout(NamedTuple):
@@ -53,14 +53,14 @@ class SegmentLayout(NamedTuple):
     merges: tuple[MergeLayout, ...]
 
     @classmethod
-    def read(cls, fields: Sequence[object]) -> SegmentLayout:
+    def read(cls, fields: Sequence[Any]) -> SegmentLayout:
         """Return a layout from its fields as received."""
         number, queues, after, merges = fields
-        return cls(  # type: ignore[misc]
+        return cls(
             number,
-            tuple(QueueLayout(*queue) for queue in queues),  # type: ignore[attr-defined]
+            tuple(QueueLayout(*queue) for queue in queues),
             after,
-            tuple(MergeLayout(*merge) for merge in merges),  # type: ignore[attr-defined]
+            tuple(MergeLayout(*merge) for merge in merges),
         )
 
 

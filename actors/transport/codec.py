@@ -1,7 +1,7 @@
 """Encodes messages: a header in msgpack, and the columns of batches as raw buffers behind it.
 
-Rows are never pickled: a receiver's columns are views of the buffer that the socket filled. Text is a list of strings in
-the header. A column of other Python objects is pickled, and so is nothing else.
+Rows are never pickled: a receiver's columns are views of the buffer that the socket filled, and text is a list of
+strings in the header. Only a column of other Python objects is pickled.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import pickle
 import struct
 from collections.abc import Callable, Sequence
 from types import NoneType
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import msgpack
 import numpy as np
@@ -25,7 +25,7 @@ PREFIX = struct.Struct("<IQ")  # bytes of the header, bytes of the payload
 ALIGNMENT_BYTES = 8
 BATCH, BATCH_REF, COLUMN, TEXT, OBJECTS, REPEATED, NUMBER, ERROR = range(1, 9)
 TEXT_TYPES = {str, NoneType, float, bool}  # values that msgpack returns as they were
-Buffer = memoryview | bytes
+Buffer: TypeAlias = memoryview | bytes
 
 
 class Encoder:
@@ -69,11 +69,16 @@ class Encoder:
         flat = np.ascontiguousarray(column)
         place, size = self._bytes, flat.nbytes
         if size:
-            self._buffers.append(memoryview(flat.view(np.uint8)))
+            self._buffers.append(as_bytes(flat))
             if padding := -size % ALIGNMENT_BYTES:
                 self._buffers.append(bytes(padding))
             self._bytes += size + padding
         return msgpack.ExtType(COLUMN, self._pack((flat.dtype.str, len(flat), place)))
+
+
+def as_bytes(column: Column) -> memoryview:
+    """Return the bytes of a contiguous array, without a copy."""
+    return memoryview(cast("bytearray", column.view(np.uint8)))
 
 
 def decode(header: Buffer, payload: Column) -> Any:
@@ -103,9 +108,9 @@ def _make_text(values: list[object]) -> Column:
 
 def _describe(error: BaseException) -> tuple[object, ...]:
     """What is told of an error: classes of ours keep their class and cause, others are named in the text."""
-    if isinstance(error, PlanError):
+    if type(error) is PlanError:
         return "PlanError", error.message, error.place, error.file
-    if isinstance(error, OperatorError):
+    if type(error) is OperatorError:
         return "OperatorError", str(error), error.cause.value
     if isinstance(error, DsmsError) and type(error).__module__ == errors.__name__:
         return type(error).__name__, *map(str, error.args)

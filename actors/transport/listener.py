@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 
 from actors.transport.address import GREETING_BYTES, KEY_BYTES, SOCKET_LOSS_ERRORS, Address, Role, machine_id
 from actors.transport.message_socket import MessageSocket
@@ -88,9 +89,7 @@ class Listener:
         threading.Thread(target=_serve, args=(serve, connection), name=f"caller {role!r}", daemon=True).start()
 
     @staticmethod
-    def _drop(
-        caller: socket.socket, greetings: dict[socket.socket, bytes], waiting: selectors.BaseSelector
-    ) -> None:
+    def _drop(caller: socket.socket, greetings: dict[socket.socket, bytes], waiting: selectors.BaseSelector) -> None:
         del greetings[caller]
         waiting.unregister(caller)
         caller.close()
@@ -104,7 +103,7 @@ class Listener:
                 _answer(connection, number, None, error)
             else:
                 if isinstance(answer, Future):
-                    answer.add_done_callback(lambda done, number=number: _answer_future(connection, number, done))
+                    answer.add_done_callback(partial(_answer_future, connection, number))
                 else:
                     _answer(connection, number, answer, None)
 

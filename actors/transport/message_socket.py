@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from actors.transport.codec import PREFIX, Buffer, Encoder, decode
+from actors.transport.codec import PREFIX, Buffer, Encoder, as_bytes, decode
 from dsms.data.batch import Column
 
 READ_BYTES = 64 * 1024  # most messages arrive with one read
@@ -50,7 +50,7 @@ class MessageSocket:
         header = bytes(self._take(header_bytes))
         payload = EMPTY if not payload_bytes else np.empty(payload_bytes, np.uint8)
         if payload_bytes:
-            self._fill(memoryview(payload))
+            self._fill(as_bytes(payload))
         return decode(header, payload)
 
     def close(self) -> None:

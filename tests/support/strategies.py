@@ -451,7 +451,7 @@ def is_takeable(engine: Engine, queue: Queue) -> bool:
         elif here:
             least = here[0][0]
         else:
-            least = math.inf if engine._ended and not above else -math.inf
+            least = math.inf if engine.ledger.has_ended and not above else -math.inf
         if (least, port) < (first, queue.port):
             return False
     return True

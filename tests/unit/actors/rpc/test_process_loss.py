@@ -7,7 +7,6 @@ import threading
 import time
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +17,8 @@ from support.live.messages import pass_on
 from actors.hosts.grant import Forward, TurnReport
 from actors.hosts.host import Host
 from actors.hosts.host_pool import HostPool
-from actors.hosts.runner import ActorRunner
 from actors.hosts.host_sockets import HostSockets, SchedulerSockets
+from actors.hosts.runner import ActorRunner
 from actors.rpc.answers import await_answer
 from actors.rpc.messages import get_result
 from actors.rpc.process_loss import describe_error, is_process_gone, process_gone

@@ -23,6 +23,7 @@ from support.live.domains import (
 )
 
 from actors.hosts.runner import ActorRunner
+from actors.rpc.messages import get_result, send
 from dsms.config.live import LiveConfig
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
@@ -253,8 +254,8 @@ def test_rows_that_only_hosts_see_are_admitted_in_the_order_in_which_they_were_a
     assert isinstance(runner, ActorRunner)
     place = runner.places[domain.engine.plan.streams[0].consumers[0].name]
     domain.admit([("s", BatchRef("late", 2, 16.0)), ("s", BatchRef("early", 2, 16.0))])
-    fleet.hosts[place].put({"early": batch(3, 4)})
-    fleet.hosts[place].put({"late": batch(1, 2)})
+    get_result(send(fleet.hosts[place].put, {"early": batch(3, 4)}))
+    get_result(send(fleet.hosts[place].put, {"late": batch(1, 2)}))
     assert results.of("all", 4) == [1, 2, 3, 4]
     domain.close()
 
