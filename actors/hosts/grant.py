@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
@@ -41,18 +42,21 @@ class Grant(NamedTuple):
     """A turn on its way through the hosts, which have learned the segment's layout before."""
 
     layout: int  # number of the segment's layout
-    cursor: CursorState
+    cursor: CursorState | None  # None: a turn begins with the only queue that the turn before has filled
     heads: list[float]  # by queue of the layout: the sequence number of its head
     produced: list[int]  # by queue of the layout: the batches that its producer has output so far
     results: dict[str, int]  # by query: batches of results so far
     arrivals: list[Arrival]  # batches that arrived for the first host since its last grant
-    steps: list[StepReport]  # of the turn so far
+    steps: list[StepReport]  # so far
+    filled: dict[int, tuple[int, float]]  # by queue of another segment that got tuples: batches produced, its head
+    turns: list[tuple[int, int]]  # that hosts began by themselves: number of the layout, index of the first step
     seconds: float = 0.0  # that hosts spent on it
     has_ended: bool = False  # whether ordered merges know that no more tuples arrive
     return_results: bool = False  # whether the report carries the results
     # The monotonic reading at instant 0 of the scheduler's clock; None: time passes by declared costs. All hosts of a
     # domain are on the scheduler's node, so that they read the same monotonic clock.
     origin: float | None = None
+    epoch: int | None = None  # while the scheduler's epoch is this, hosts go on to the next segment; None: they do not
 
 
 class Forward(NamedTuple):
@@ -68,6 +72,7 @@ class TurnReport(NamedTuple):
 
     steps: list[StepReport]
     seconds: float  # that hosts spent on it
+    turns: list[tuple[int, int]]  # that hosts began by themselves: number of the layout, index of the first step
     forward: Forward | None = None  # None: the turn is over
 
 
@@ -75,11 +80,12 @@ def read_grant(fields: tuple[object, ...]) -> Grant:
     """Return a grant from its fields as received."""
     grant = Grant(*fields)  # type: ignore[arg-type]
     return grant._replace(
-        cursor=CursorState.read(grant.cursor),
+        cursor=None if grant.cursor is None else CursorState.read(grant.cursor),
         heads=list(grant.heads),
         produced=list(grant.produced),
         arrivals=[Arrival(*arrival) for arrival in grant.arrivals],
         steps=list(grant.steps),
+        turns=list(grant.turns),
     )
 
 
@@ -88,10 +94,11 @@ def read_outputs(fields: list[tuple[object, ...]]) -> list[Output]:
     return [Output(*output) for output in fields]  # type: ignore[arg-type]
 
 
-def read_report(fields: tuple[list[tuple[int, tuple[object, ...], Batch | None]], float]) -> TurnReport:
+def read_report(fields: Sequence[Any]) -> TurnReport:
     """Return a report from its fields as received."""
-    steps, seconds = fields
-    return TurnReport([StepReport(index, _read_outcome(outcome), made) for index, outcome, made in steps], seconds)
+    steps, seconds, turns = fields
+    reports = [StepReport(index, _read_outcome(outcome), made) for index, outcome, made in steps]
+    return TurnReport(reports, seconds, turns)
 
 
 def _read_outcome(fields: tuple[object, ...]) -> StepOutcome:

@@ -14,8 +14,9 @@ from actors.cluster.malloc_trim import start_malloc_trim
 from actors.hosts.grant import Arrival, Forward, Grant, Output, TurnReport
 from actors.hosts.host_sockets import HostSockets
 from actors.hosts.host_turn import HostTurn
-from actors.hosts.segment_layout import SegmentCursors, SegmentLayout
+from actors.hosts.segment_layout import SegmentLayout
 from actors.hosts.state_copy import StateCopier, StateCopy
+from actors.hosts.turn_runner import TurnRunner
 from actors.rpc.answers import drop_answered
 from actors.rpc.messages import (
     BATCHES,
@@ -31,11 +32,11 @@ from actors.rpc.messages import (
     serialize,
 )
 from actors.transport.address import Address
+from actors.transport.epoch import EpochReader
 from dsms.clock import monotonic_s, thread_cpu_time_s
 from dsms.data.batch import Batch, Column
 from dsms.data.batch_ref import BatchRef
 from dsms.engine.runners.station_state import StationState
-from dsms.engine.runners.turn_cursor import TurnCursor
 from dsms.errors import DsmsError
 from dsms.operators.state_size import state_bytes
 
@@ -89,7 +90,7 @@ class Host:
         self.working: tuple[str, int] | None = None  # the running station, and its thread
         self._peers: Sequence[Host] = ()
         self._result_calls: list[Call[None]] = []  # calls to the result hub, perhaps unanswered
-        self._segments: dict[int, SegmentCursors] = {}  # by number of the layout
+        self._turns = TurnRunner()
         self._sockets: HostSockets | None = None
         self._changed = threading.Condition()
         self._batches: dict[str, Batch] = {}  # by key: received, not yet named by a grant
@@ -109,11 +110,13 @@ class Host:
         result_hub: ResultTaker | None = None,
         addresses: Sequence[Address] = (),
         incarnation: int = 0,
+        epoch: str | None = None,
     ) -> None:
-        """Set the other hosts by place, the result hub, and the socket addresses of hosts.
+        """Set the other hosts by place, the result hub, the socket addresses of hosts, and the scheduler's epoch.
 
         `incarnation` is not 0 where a domain may be rebuilt: results carry it.
         """
+        self._turns.epoch = None if epoch is None else EpochReader(epoch)
         self.place, self._peers, self.result_hub, self.incarnation = place, peers, result_hub, incarnation
         if self._sockets is not None:
             self._sockets.set_peers(addresses)
@@ -234,35 +237,26 @@ class Host:
 
     def learn(self, layout: SegmentLayout, forget: bool) -> None:
         """Remember a segment that grants will name; `forget`: drop those learned before."""
-        if forget:
-            self._segments = {}
-        self._segments[layout.number] = SegmentCursors(layout)
+        self._turns.learn(layout, forget)
 
     def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> TurnReport:
-        """Run this host's part of a turn; the report says where the turn continues."""
+        """Run this host's part of a turn, and of those that follow; the report says where the turn continues."""
         started = monotonic_s()
         if outputs:
             self.receive(outputs)
         self._enqueue_arrivals(grant.arrivals)
-        segment = self._segments[grant.layout]
-        segment.set_heads(grant.heads, grant.produced, grant.has_ended)
-        cursor = TurnCursor.restore(grant.cursor, segment.by_index, segment.after)
-        if grant.origin is not None:
-            cursor.at = started - grant.origin  # the way here took time, too
         host_turn = HostTurn(self, grant)
         try:
-            following = cursor.run_until_remote(host_turn)
+            onward = self._turns.run(grant, host_turn, started)
         finally:  # results made before an error count
             host_turn.flush_results()
         seconds = grant.seconds + monotonic_s() - started
-        if following is None:
-            self._deliver(host_turn.outputs)
-            return TurnReport(grant.steps, seconds)
-        outputs_there = host_turn.outputs.pop(following.place, [])
+        outputs_there = [] if onward is None else host_turn.outputs.pop(onward[0], [])
         self._deliver(host_turn.outputs)
-        heads, produced = segment.heads()
-        onward = grant._replace(cursor=cursor.snapshot(), heads=heads, produced=produced, arrivals=[], seconds=seconds)
-        return TurnReport([], seconds, Forward(following.place, onward, outputs_there))
+        if onward is None:
+            return TurnReport(grant.steps, seconds, grant.turns)
+        place, grant = onward
+        return TurnReport([], seconds, [], Forward(place, grant._replace(arrivals=[], seconds=seconds), outputs_there))
 
     def track_result_call(self, call: Call[None]) -> None:
         """Remember a call to the result hub; with too many unanswered ones, wait a while for one of them."""

@@ -14,6 +14,7 @@ from actors.hosts.host_sockets import SchedulerSockets
 from actors.hosts.segment_layout import SegmentLayout
 from actors.rpc.answers import await_answer
 from actors.rpc.messages import BATCHES, Call, get_results, is_remote, kill, send, serialize
+from actors.transport.epoch import Epoch
 from actors.transport.handle import get_actor, use_socket
 from dsms.errors import DsmsError
 
@@ -36,7 +37,12 @@ class HostPool:
         addresses = self.each(lambda _, host: send(host.listen_address)) if by_socket else []
         if by_socket:
             self.hosts = [use_socket(get_actor(h), address) for h, address in zip(hosts, addresses, strict=True)]
-        self.each(lambda place, host: send(host.connect_peers, place, self.hosts, result_hub, addresses, incarnation))
+        self.epoch = Epoch()  # raised when another thread has work for the engine
+        self.each(
+            lambda place, host: send(
+                host.connect_peers, place, self.hosts, result_hub, addresses, incarnation, self.epoch.path
+            )
+        )
         self._sockets = SchedulerSockets(addresses) if by_socket else None
 
     @classmethod
@@ -53,9 +59,10 @@ class HostPool:
         """Bring stations to hosts, by place."""
         self.each(lambda place, host: send(host.open, serialize(list(hosted_stations[place])), folders, measured))
 
-    def learn(self, layout: SegmentLayout, forget: bool) -> None:
-        """Tell the hosts of a segment's queues what its grants do not repeat; `forget`: all hosts drop the others."""
-        places = range(len(self.hosts)) if forget else sorted({queue.place for queue in layout.queues})
+    def learn(self, places: Sequence[int], layout: SegmentLayout, forget: bool) -> None:
+        """Tell these hosts what grants of a segment do not repeat; `forget`: all hosts drop the others."""
+        if forget:
+            places = range(len(self.hosts))
         if self._sockets is not None:
             self._sockets.learn(places, layout, forget)
         else:
@@ -91,9 +98,10 @@ class HostPool:
         return is_remote(host.grant)
 
     def close(self) -> None:
-        """Close the sockets."""
+        """Close the sockets and the epoch."""
         if self._sockets is not None:
             self._sockets.close()
+        self.epoch.close()
 
     def end(self) -> None:
         """End the actors."""

@@ -74,7 +74,7 @@ class HostSockets:
             if report.forward is not None:
                 self._forward(report.forward)
                 return
-            reply = Reply((report.steps, report.seconds), None)
+            reply = Reply((report.steps, report.seconds, report.turns), None)
         except BaseException as error:  # user code may call sys.exit()
             reply = Reply(None, process_gone(error) if is_process_gone(error) else unwrap(error))
         scheduler = self._scheduler

@@ -22,12 +22,13 @@ class HostTurn:
 
     def __init__(self, host: Host, grant: Grant) -> None:
         self._host, self._grant = host, grant
+        self.place = host.place
         self.outputs: dict[int, list[Output]] = {}  # by place of the host that receives them
         self._results: list[Result] = []
         self._bytes = 0.0  # of the results
 
     def is_local(self, stop: QueueCursor) -> bool:
-        return stop.place == self._host.place
+        return stop.place == self.place
 
     def run_step(self, stop: QueueCursor, at: float, startup: float, most: float) -> tuple[float, float, float]:
         hosted_station = self._host.hosted_stations[stop.station]
@@ -39,8 +40,12 @@ class HostTurn:
         if outcome.made:
             self._forward_output(hosted_station, made, at + outcome.cost)
             for reader in stop.downstream:
-                reader.produced += 1
+                reader.produced = hosted_station.made
                 reader.oldest = min(reader.oldest, outcome.seq)
+            filled = self._grant.filled
+            for index in stop.outside:
+                _, head = filled.get(index, (0, outcome.seq))
+                filled[index] = hosted_station.made, min(head, outcome.seq)
         left, return_results = len(outcome.result_arrivals) > 0, self._grant.return_results
         if left and not return_results:
             self._emit_result(hosted_station.query, made)
@@ -60,7 +65,7 @@ class HostTurn:
         """Put an output into the queues that read it: here at once, elsewhere with all others for the same host."""
         hosted_station.made += 1
         for place, station, port in hosted_station.routes:
-            if place == self._host.place:
+            if place == self.place:
                 reader = self._host.hosted_stations[station]
                 reader.state.put(port, made, since)
                 reader.received[port] = hosted_station.made

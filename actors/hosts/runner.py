@@ -37,9 +37,10 @@ class KnownSegment(NamedTuple):
     """A segment that hosts have learned, with what each grant adds to it."""
 
     number: int
+    segment: Segment | None  # None: a single queue of one
     queues: list[Queue]  # in the order of the layout
     producers: list[str | None]  # of these queues; None: a stream
-    queries: list[str]  # that its steps may put out results of
+    queries: list[str]  # that its steps, and those of turns that follow, may put out results of
 
 
 class ActorRunner(BatchRunner):
@@ -62,7 +63,9 @@ class ActorRunner(BatchRunner):
         self.places: dict[str, int] = {}  # by station: its host
         self._known: dict[int, KnownSegment] = {}  # what hosts have learned, by segment; single queues below 0
         self._known_cut = -1  # the ledger's cut of which they are
+        self._armed = 0  # the epoch at which the engine knew all that others had asked of it
         super().__init__(plan, ledger, clock)
+        self.continues = self._measured and not ledger.merges
         self._open_stations(self._assign_hosts(plan.stations), {state.name: state for state in self._hosts})
         self._route()
 
@@ -79,7 +82,7 @@ class ActorRunner(BatchRunner):
     def run(self, segment: Segment, share: Share, now: float) -> list[Step]:
         if self.exact and share.tuples > 1:
             self._deliver_arrivals(segment.queues)
-        known = self._teach(segment.serial, segment.queues, segment.after)
+        known = self._teach(segment.serial, segment.queues, segment.after, segment)
         starting = {station.name: cost for station, cost in startup_costs(segment).items()}
         costs = segment.queue_costs(self._measured) if share.time < math.inf else None
         turn = self._make_turn(segment.start(), segment.after, share, now, costs, starting, segment.queues)
@@ -89,6 +92,12 @@ class ActorRunner(BatchRunner):
         known = self._teach(-1 - queue.index, (queue,), {})
         starting = {queue.station.name: startup} if startup else {}
         return self._run_turn(known, self._make_turn(queue, {}, Share(most, 0.0), at, None, starting))[0]
+
+    def arm(self) -> None:
+        self._armed = self.host_pool.epoch.value
+
+    def recall(self) -> None:
+        self.host_pool.epoch.raise_by_one()
 
     def operator(self, station: Station) -> Operator:
         return station.operator
@@ -102,6 +111,7 @@ class ActorRunner(BatchRunner):
         after = super().migrate(plan, ledger, state)
         assert isinstance(after, ActorRunner)
         after._produced, after._known, after._known_cut = Counter(self._produced), {}, -1
+        after.continues, after.continued = self._measured and not ledger.merges, []
         names = {station.name for station in plan.stations}
         after.places = {name: place for name, place in self.places.items() if name in names}
         new = [station for station in plan.stations if station.name not in after.places]
@@ -182,7 +192,13 @@ class ActorRunner(BatchRunner):
             ray.shutdown()
             self._started_ray = False
 
-    def _teach(self, number: int, queues: Sequence[Queue], after: Mapping[int, tuple[Queue, ...]]) -> KnownSegment:
+    def _teach(
+        self,
+        number: int,
+        queues: Sequence[Queue],
+        after: Mapping[int, tuple[Queue, ...]],
+        segment: Segment | None = None,
+    ) -> KnownSegment:
         """Return what hosts know of a segment, after telling them if they do not."""
         forget = self._known_cut != self.ledger.cuts
         if forget:
@@ -190,13 +206,15 @@ class ActorRunner(BatchRunner):
         known = self._known.get(number)
         if known is None:
             layout, watched = describe_segment(number, queues, after, self._place, self.may_coalesce)
-            self.host_pool.learn(layout, forget)
-            producers = [queue.station.inputs[queue.port] for queue in watched]
+            producers = [p if isinstance(p := q.station.inputs[q.port], Station) else None for q in watched]
+            filling = {self.places[producer.name] for producer in producers if producer is not None}
+            self.host_pool.learn(sorted(filling | {queue.place for queue in layout.queues}), layout, forget)
             known = self._known[number] = KnownSegment(
                 number,
+                segment,
                 watched,
-                [producer.name if isinstance(producer, Station) else None for producer in producers],
-                sorted({queue.station.query.name for queue in watched}),
+                [None if producer is None else producer.name for producer in producers],
+                sorted(_queries_downstream(queue.station for queue in watched)),
             )
         return known
 
@@ -223,14 +241,25 @@ class ActorRunner(BatchRunner):
             {query: self.results[query] for query in known.queries},
             self._arrivals.pop(place, []),
             [],
+            {},
+            [],
             has_ended=self.ledger.has_ended,
             return_results=self.sink is not None,
             origin=monotonic_s() - self.clock.now() if self._measured else None,
+            epoch=self._armed if self.is_forced else None,
         )
         self._contents.clear()
         report = self.host_pool.run_turn(place, grant)
         self.occupied = (self.occupied or 0.0) + report.seconds
-        return [self._record_step(*step) for step in report.steps]
+        steps = [self._record_step(*step) for step in report.steps]
+        if not report.turns:
+            return steps
+        ends = [first for _, first in report.turns[1:]] + [len(steps)]
+        for (number, first), end in zip(report.turns, ends, strict=True):
+            segment = self._known[number].segment
+            assert segment is not None
+            self.continued.append((segment, steps[first:end]))
+        return steps[: report.turns[0][1]]
 
     def _place(self, queue: Queue) -> int:
         return self.places[queue.station.name]
@@ -302,3 +331,15 @@ class ActorRunner(BatchRunner):
             for queue in self.ledger.queues
             for producer in (queue.station.inputs[queue.port],)
         }
+
+
+def _queries_downstream(stations: Iterable[Station]) -> set[str]:
+    """The queries of these stations and of all that receive their outputs."""
+    found: dict[int, Station] = {}
+    waiting = list(stations)
+    while waiting:
+        station = waiting.pop()
+        if station.index not in found:
+            found[station.index] = station
+            waiting += station.consumers
+    return {station.query.name for station in found.values()}

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dsms.engine.ledger import Queue
-from dsms.engine.ordered_merge import OrderedMerge
+from dsms.engine.ordered_merge import NO_HEAD, OrderedMerge
+from dsms.engine.runners.turn_cursor import CursorState
 
 
 @dataclass(eq=False, slots=True)
@@ -19,6 +20,7 @@ class QueueCursor:
     port: int
     place: int  # index of the host that holds it
     coalesce: bool  # whether small batches in it may share a step
+    outside: tuple[int, ...]  # indices of other segments' queues that receive what its tuples produce
     oldest: float = 0.0
     produced: int = 0  # batches that its producer has output so far
     merge: OrderedMerge[QueueCursor] | None = None
@@ -33,6 +35,7 @@ class QueueLayout(NamedTuple):
     port: int
     place: int
     coalesce: bool
+    outside: tuple[int, ...]
     downstream: tuple[int, ...]  # numbers of queues of this layout
 
 
@@ -52,6 +55,11 @@ class SegmentLayout(NamedTuple):
     after: Mapping[int, tuple[int, ...]]  # by queue: the segment's own queues downstream, the first one last
     merges: tuple[MergeLayout, ...]
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a segment's, not that of a single queue of one."""
+        return self.number >= 0
+
     @classmethod
     def read(cls, fields: Sequence[Any]) -> SegmentLayout:
         """Return a layout from its fields as received."""
@@ -68,7 +76,8 @@ class SegmentCursors:
     """The queue cursors of a layout; a host keeps them from turn to turn."""
 
     def __init__(self, layout: SegmentLayout) -> None:
-        self.queues = [QueueCursor(*queue[:5]) for queue in layout.queues]
+        self.began: CursorState | None = None  # how the scheduler's last turn of it began
+        self.queues = [QueueCursor(*queue[:6]) for queue in layout.queues]
         self.by_index = {cursor.index: cursor for cursor in self.queues}
         pick = self._pick
         for cursor, queue in zip(self.queues, layout.queues, strict=True):
@@ -89,6 +98,22 @@ class SegmentCursors:
         for merge in self._merges:
             merge.end(has_ended)
 
+    def begin(self, filled: Mapping[int, tuple[int, float]], now: float) -> CursorState | None:
+        """Return a turn that begins with the only queue that has tuples, as the scheduler's last one began."""
+        if self.began is None:
+            return None
+        ((index, (produced, oldest)),) = filled.items()
+        for cursor in self.queues:
+            cursor.oldest, cursor.produced = NO_HEAD, 0
+        start = self.by_index[index]
+        start.oldest, start.produced = oldest, produced
+        return self.began._replace(start=index, pending=(index,), unfinished=(), at=now, began=now)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no queue has tuples."""
+        return all(cursor.oldest == NO_HEAD for cursor in self.queues)
+
     def heads(self) -> tuple[list[float], list[int]]:
         """Return the heads and counts that the next host starts with."""
         return [cursor.oldest for cursor in self.queues], [cursor.produced for cursor in self.queues]
@@ -106,6 +131,7 @@ def describe_segment(
 ) -> tuple[SegmentLayout, list[Queue]]:
     """Return the layout of a segment with these queues, and all queues in it, those that merges wait for last."""
     known = {queue.index: queue for queue in queues}
+    own = set(known)
     merges = list({id(q.merge): q.merge for q in queues if q.merge is not None}.values())
     for merge in merges:
         known.update((queue.index, queue) for part in (merge.queues, *merge.above) for queue in part)
@@ -116,6 +142,7 @@ def describe_segment(
             queue.port,
             place(queue),
             may_coalesce(queue),
+            tuple(reader.index for reader in queue.outlet.readers if reader.index not in own),
             tuple(reader.index for reader in queue.outlet.readers if reader.index in known),
         )
         for queue in known.values()

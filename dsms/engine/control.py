@@ -116,6 +116,11 @@ class EngineControl:
         if self.is_started:
             self.recut()
 
+    def is_choice_forced(self) -> bool:
+        """Return whether, after the first segment, the next to run can only be one that reads its outputs."""
+        is_shedding = self._engine.shedder.active
+        return self.share is None and not (self.is_guarded or is_shedding) and self.ready.is_alone()
+
     def _report_swap(self, before: Policy, after: Policy) -> None:
         for tell in self._engine.observers.on_swap:
             tell(self._clock.now(), before, after)

@@ -122,8 +122,11 @@ class Engine:
             queue = segment.start()
             steps = [self._work(queue, now, queue.station.operator.startup, 1)]
         else:
+            self.runner.is_forced = self.runner.continues and not self._deadlines and control.is_choice_forced()
             steps = self.runner.run(segment, share, now)
         self._account(now, segment, steps)
+        while self.runner.continued:
+            self._account_continued(*self.runner.continued.pop(0))
         return True
 
     def start(self, policy: Policy) -> None:
@@ -145,7 +148,7 @@ class Engine:
         if not count:
             return
         now = self.clock.admit(rows.due if isinstance(rows, BatchRef) else None)
-        self._signal_end(False)
+        self.ledger.signal_end(False)
         self.elapse(now)
         self.lag = rows.lag(now) if isinstance(rows, BatchRef) else 0.0
         if not isinstance(rows, int):
@@ -249,6 +252,15 @@ class Engine:
         if len(journal.segments) == FLUSH_TURNS or journal.rows > FLUSH_RESULTS:
             self.fold()
 
+    def _account_continued(self, segment: Segment, steps: Sequence[StepFields]) -> None:
+        """Account for a turn that the runner went on with because only this segment had work."""
+        now = self.clock.now()
+        for tell in self._on_begin:
+            tell(now)
+        if self.control.on_served is not None:
+            self.control.on_served(segment)
+        self._account(now, segment, steps)
+
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Return the tuples that the step frees when done; free here what leaves memory when the step starts."""
         ledger = self.ledger
@@ -299,10 +311,6 @@ class Engine:
         self.ledger.held += count * copies
         self.ledger.held_bytes += size * copies
 
-    def _signal_end(self, has_ended: bool) -> bool:
-        """Tell the ordered merges whether all streams have ended; return whether that may release tuples."""
-        return not self.plan.settings.bounds and self.ledger.signal_end(has_ended)
-
     def _stream_index(self, stream: str) -> int:
         """Return a stream's index in the plan."""
         if stream not in self._progress.places:
@@ -335,7 +343,7 @@ class Engine:
 
     def _wait_for_arrival(self) -> bool:
         if math.isinf(self._next_arrival):
-            return self._signal_end(True)
+            return self.ledger.signal_end(True)
         if self._next_arrival > self._cut:
             return False
         self.clock.wait_until(min(self._next_arrival, earliest_deadline_s(self._deadlines)))

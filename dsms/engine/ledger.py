@@ -230,7 +230,7 @@ class Ledger:
 
     def signal_end(self, has_ended: bool) -> bool:
         """Tell the ordered merges whether all streams have ended; return whether that may release tuples."""
-        if not self.merges or has_ended == self.has_ended:
+        if not self.merges or self.merges[0].uses_bounds or has_ended == self.has_ended:
             return False
         self.has_ended = has_ended
         for merge in self.merges:

@@ -12,6 +12,8 @@ from dsms.engine.policy import Policy
 from dsms.errors import PolicyError
 from dsms.plan.segment import Segment
 
+ALONE_LIMIT = 8  # entries that are looked at
+
 
 class ReadyOrder:
     """A heap of the segments with work; only segments whose state has changed are ranked again.
@@ -72,6 +74,11 @@ class ReadyOrder:
     def look(self, now: float) -> Segment | None:
         """Return the segment to run at this instant."""
         return self.first()
+
+    def is_alone(self) -> bool:
+        """Return whether surely only the first segment has work; a long heap, stale or not, counts as more."""
+        heap = self._heap
+        return len(heap) <= ALONE_LIMIT and all(entry is heap[0] or entry[3].ranked is not entry for entry in heap)
 
     def compact(self) -> None:
         """Remove stale entries that are too low to reach the top."""

@@ -60,7 +60,7 @@ class Domain:
         aside: DeadLetterSink | None = None,
     ) -> None:
         self.name, self.query_set, self._setup = name, query_set, setup
-        self._mailbox = Mailbox(f"domain {name!r}")
+        self._mailbox = Mailbox(f"domain {name!r}", lambda: self.engine.row_runner.recall())
         self._changing = threading.Lock()  # one change of the query set at a time
         self.state = "running"
         self.error: str | None = None
@@ -245,6 +245,7 @@ class Domain:
 
     def _run(self) -> None:
         while not self._mailbox.closing:
+            self.engine.row_runner.arm()
             self._mailbox.run_jobs()
             self._admission.admit_waiting()
             working = self.state == "running" and self._step()

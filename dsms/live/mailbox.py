@@ -17,8 +17,9 @@ T = TypeVar("T")
 class Mailbox:
     """A queue of jobs: any thread adds, one thread runs them."""
 
-    def __init__(self, owner: str) -> None:
+    def __init__(self, owner: str, on_job: Callable[[], None] = lambda: None) -> None:
         self._owner = owner
+        self._on_job = on_job  # called by the thread that adds a job
         self._jobs: deque[tuple[Callable[[], Any], Future[Any]]] = deque()
         self._changed = threading.Condition()
         self.closing = False
@@ -32,6 +33,7 @@ class Mailbox:
             if self.closing:
                 raise DsmsError(f"{self._owner} is closed")
             self._jobs.append((job, future))
+            self._on_job()
             self._changed.notify()
         return future
 

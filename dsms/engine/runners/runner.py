@@ -71,12 +71,15 @@ class Runner(ABC):
     """Moves tuples through the queues and keeps the ledger's counts; the engine accounts for cost and time."""
 
     exact = True  # whether a step is one tuple, so that each has an instant of its own
+    continues = False  # whether it goes on to the next segment by itself while the engine has no other to choose
     occupied: float | None = None  # seconds that turns took where the work is done; None: the steps' costs are all
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         self.plan, self.ledger, self.clock = plan, ledger, clock
         self._fractional = plan.settings.fractional
         self._measured = clock.meter() is not None  # whether work takes what the clock measures, not what is declared
+        self.is_forced = False  # whether only the granted segment has work
+        self.continued: list[tuple[Segment, Sequence[Step]]] = []  # turns that the last one went on with
         self.sink: Sink | None = None  # receives the rows that queries put out
         self.on_dead_letter: DeadLetterSink | None = None  # receives the rows that operators reject
         self.results: Counter[str] = Counter()  # by query: batches put out, where they are numbered
@@ -178,6 +181,14 @@ class RowRunner(Runner):
         self.reasons.setdefault((station, dead_letter.kind), dead_letter.reason)
         if self.on_dead_letter is not None:
             self.on_dead_letter(station, dead_letter)
+
+    def arm(self) -> None:
+        """Note that the engine knows all that other threads have asked of it so far."""
+        return
+
+    def recall(self) -> None:
+        """End the present turn without going on to the next: another thread asks something of the engine."""
+        return
 
     def current_work(self) -> tuple[str, str, str] | None:
         """Return the station at work, where it runs and its stack; called from other threads during a turn."""

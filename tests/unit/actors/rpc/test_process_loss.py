@@ -113,7 +113,7 @@ class FailingHost:
     def grant(self, grant, outputs=()):
         if self._error is not None:
             raise self._error
-        return TurnReport([], 0.0, Forward(1, grant, []))
+        return TurnReport([], 0.0, [], Forward(1, grant, []))
 
     def learn(self, layout, forget):
         raise AssertionError("nothing is learned here")
