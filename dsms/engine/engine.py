@@ -254,12 +254,9 @@ class Engine:
 
     def _account_continued(self, segment: Segment, steps: Sequence[StepFields]) -> None:
         """Account for a turn that the runner went on with because only this segment had work."""
-        now = self.clock.now()
-        for tell in self._on_begin:
-            tell(now)
         if self.control.on_served is not None:
             self.control.on_served(segment)
-        self._account(now, segment, steps)
+        self._account(self.clock.now(), segment, steps)
 
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Return the tuples that the step frees when done; free here what leaves memory when the step starts."""

@@ -35,7 +35,7 @@ class Observer:
         """Tuples of a stream (by index in the plan) have been admitted."""
 
     def begin(self, now: float) -> None:
-        """A turn is about to start."""
+        """A decision is made and its turn is about to start; turns that follow without a choice are not announced."""
 
     def taking(self, now: float) -> None:
         """Memory is about to shrink without time passing: a step starts, or the run ends."""

@@ -32,6 +32,10 @@ class TurnLog(Observer):
     def __init__(self) -> None:
         self.turns: list[tuple[str, ...]] = []
         self.rows: list[float] = []
+        self.decisions = 0
+
+    def begin(self, now: float) -> None:
+        self.decisions += 1
 
     def turn(self, start: float, segment: Segment, steps: Any) -> None:
         self.turns.append(tuple(step.queue.station.name for step in steps))
@@ -102,6 +106,7 @@ def test_a_row_through_idle_operators_needs_one_grant(hosts: int, sockets: bool)
     live.push(2, 3)
     assert live.run() == PATH
     assert live.pool.grants == 1
+    assert live.log.decisions == 5
     assert live.results == [("a", [1]), ("a", [2, 3])]
 
 

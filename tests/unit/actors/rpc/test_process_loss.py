@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import ray
 from ray import exceptions
-from support.live.messages import pass_on
+from support.messages import pass_on
 
 from actors.hosts.grant import Forward, TurnReport
 from actors.hosts.host import Host

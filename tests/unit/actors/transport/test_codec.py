@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.live.messages import pass_on
+from support.messages import pass_on
 
 from actors.transport.codec import ALIGNMENT_BYTES, PREFIX, Encoder
 from dsms.data.batch import Batch
