@@ -12,9 +12,8 @@ from support.live.durable_domains import TABLE, NumberedResults, delivery, domai
 from actors.checkpoints.plan_diff import diff_plans
 from actors.hosts.host import Host
 from actors.rpc.messages import deserialize
-from dsms.config.live import LiveConfig
+from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.batch import Batch
-from dsms.live.domain import apply_live_defaults
 from dsms.live.log_batch import LogBatch
 from dsms.live.quarantine import FAILURE_LIMIT_BATCHES
 from dsms.live.query_set import QuerySet

@@ -14,11 +14,11 @@ from ray import cloudpickle
 
 from actors.rpc.messages import ARRIVALS, CONTROL, make_actor_class, send
 from actors.scheduler.scheduler import Scheduler
-from dsms.config.live import LiveConfig
+from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
 from dsms.io import DeadLetterFile
-from dsms.live.domain import Domain, apply_live_defaults
+from dsms.live.domain import Domain
 from dsms.live.query_set import QuerySet
 
 CONTROL_GROUP = "asked"
