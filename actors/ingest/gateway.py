@@ -220,9 +220,7 @@ def warm_up_connections(routes: Routes, result_hub: ResultSource | None) -> None
     """Call every actor once: the first call takes Ray 2.60 half a second, better now than for the first rows."""
     targets = {target for route in routes.streams.values() for target in route.targets}
     calls: list[Call[object]]
-    schedulers: list[SchedulerHandle] = [
-        target.scheduler for target in targets if is_remote(target.scheduler.apply_log_batch)
-    ]
+    schedulers: list[SchedulerHandle] = [target.scheduler for target in targets if is_remote(target.scheduler.ping)]
     hosts: set[BatchHost] = {host for target in targets for host in target.hosts if is_remote(host.put)}
     calls = [send(scheduler.ping, group=ARRIVALS) for scheduler in schedulers]
     calls += [send(host.ping, group=BATCHES) for host in hosts]

@@ -78,15 +78,15 @@ class GatewayLog(ABC):
         """Continue with these routes."""
         self.notify()
 
-    def check(self, position: int) -> None:
+    def check(self, position: int) -> None:  # noqa: B027
         """Raise an error for a position that a scheduler cannot have."""
 
-    def truncate(self, upto: int) -> None:
+    def truncate(self, upto: int) -> None:  # noqa: B027
         """Drop the log up to this offset: every kept checkpoint covers it."""
 
     def status(self) -> JsonObject | None:
         """Its end, and how far behind schedulers are; None where nothing is stored."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027
         """Release its resources."""

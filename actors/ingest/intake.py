@@ -1,4 +1,4 @@
-"""Takes rows, watermarks and ends of streams from connections into the gateway's log, for the domains that read them."""
+"""Takes rows, watermarks and ends of streams from connections into the log, for the domains that read them."""
 
 from __future__ import annotations
 

@@ -6,16 +6,16 @@ import logging
 
 import numpy as np
 import pytest
+from actors.recovery.durable_deployment import DurableDeployment
+from actors.results.durable_result_hub import DurableResultHub
+from actors.scheduler.durable_scheduler import DurableScheduler
 
 from actors.checkpoints.store import CheckpointStore
 from actors.deployment.actor_handles import DeploymentActors, DomainActors
 from actors.deployment.launch import DeploymentSpec
 from actors.hosts.host import Host
 from actors.recovery import durable_deployment
-from actors.recovery.durable_deployment import DurableDeployment
 from actors.recovery.failure_detector import FailureDetector
-from actors.results.durable_result_hub import DurableResultHub
-from actors.scheduler.durable_scheduler import DurableScheduler
 from dsms.config.live import LiveConfig
 from dsms.data.batch import Batch
 from dsms.errors import DsmsError

@@ -8,8 +8,8 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-
 from actors.results.durable_result_hub import DurableResultHub
+
 from dsms import Batch
 from dsms.data.schema import Schema
 from dsms.errors import DsmsError

@@ -7,6 +7,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from actors.results.durable_result_hub import DurableResultHub
+from actors.scheduler.durable_scheduler import DomainCheckpoint
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.strategies import DETERMINISTIC
@@ -14,9 +16,7 @@ from support.strategies import DETERMINISTIC
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
 from actors.checkpoints.store import CheckpointStore
 from actors.deployment.actor_handles import wait_until
-from actors.results.durable_result_hub import DurableResultHub
 from actors.results.replay_dedup import count_rows, drop_duplicates
-from actors.scheduler.durable_scheduler import DomainCheckpoint
 from dsms.data.batch import Batch
 from dsms.data.schema import Schema
 from dsms.live.query_set import QuerySet

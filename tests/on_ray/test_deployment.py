@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 
 import pytest
+from actors.deployment.deployment import Deployment
 
 from actors.cluster import cluster
 from actors.control.deploy import up
@@ -15,7 +16,6 @@ from actors.deployment.actor_handles import (
     list_placement_groups,
     wait_until,
 )
-from actors.deployment.deployment import Deployment
 from actors.rpc.messages import get_result, send
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError

@@ -11,6 +11,7 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
+from support.live.domains import PushedDomain
 
 from actors.rpc.messages import ARRIVALS, CONTROL, make_actor_class, send
 from actors.scheduler.scheduler import Scheduler
@@ -18,7 +19,6 @@ from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
 from dsms.io import DeadLetterFile
-from dsms.live.domain import Domain
 from dsms.live.query_set import QuerySet
 
 CONTROL_GROUP = "asked"
@@ -85,7 +85,7 @@ class InlineRuntime:
         self._letters = DeadLetterFile(folder / "plan.inline.dead.jsonl")
         self._outlet, self._numbers = FakeResultHub(), Counter[str]()
         query_set = QuerySet(apply_live_defaults(table, setup), folder)
-        self._domain = Domain("inline", query_set, setup, sink=self._sink, aside=self._letters.add)
+        self._domain = PushedDomain("inline", query_set, setup, sink=self._sink, aside=self._letters.add)
         self._domain.start()
 
     def push(self, stream: str, batch: Batch) -> None:

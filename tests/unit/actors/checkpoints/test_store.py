@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from actors.scheduler.durable_scheduler import DomainCheckpoint
 
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
 from actors.checkpoints.plan_diff import diff_plans, diff_with_checkpoint
 from actors.checkpoints.store import CheckpointStore
 from actors.deployment.launch import check_durable
-from actors.scheduler.durable_scheduler import DomainCheckpoint
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError
 from dsms.live.query_set import QuerySet

@@ -6,10 +6,10 @@ import socket
 
 import numpy as np
 import pytest
+from actors.deployment.deployment import Deployment
 
 import dsms
 from actors.deployment.actor_handles import DeploymentActors, DomainActors
-from actors.deployment.deployment import Deployment
 from actors.deployment.start_wait import REPORT_INTERVAL_S, StartWait
 from actors.hosts.host import Host
 from actors.ingest.gateway import Gateway

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from actors.results.durable_result_hub import DurableResultHub
 from support.live.in_process_domain import make_plan, make_routes, run_gateway
 
 import dsms
 from actors.deployment.actor_handles import wait_until
-from actors.results.durable_result_hub import DurableResultHub
 from dsms import Batch
 from dsms.data.schema import Schema
 from dsms.errors import PlanError
