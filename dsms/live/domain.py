@@ -130,7 +130,7 @@ class Domain:
     def restore(
         self, snapshot: DomainState, states: Mapping[str, StationState], stalled_station: str | None = None
     ) -> None:
-        """Continue from a snapshot; the domain must have no queries yet. Queries of a stalled station are quarantined."""
+        """Continue from a snapshot, without queries so far; those of a stalled station are quarantined."""
         with self._changing:
             after = self.query_set.merge(snapshot.query_set)
             self.ask(lambda: restore_snapshot(self, snapshot, states, after, stalled_station)).result()

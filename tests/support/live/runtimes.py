@@ -19,6 +19,7 @@ from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
 from dsms.io import DeadLetterFile
+from dsms.live.log_batch import LogBatch, LogItem
 from dsms.live.query_set import QuerySet
 
 CONTROL_GROUP = "asked"
@@ -143,7 +144,7 @@ class RayRuntime:
         key, hosts = str(self._keys), [self._crew.hosts[place] for place in self._routes[stream]]
         ray.get([host.put.remote({key: batch}) for host in hosts])
         batch_ref = BatchRef(key, len(batch), batch.memory(), int(batch.columns["at"].max()))
-        self._crew.ask("arrived", [(stream, batch_ref)], group=ARRIVALS)
+        self._apply([LogItem(self._keys, stream, batch_ref)])
 
     def swap(self, policy: str) -> None:
         self._crew.ask("control", "swap", policy, "asked for")
@@ -155,7 +156,13 @@ class RayRuntime:
         self._crew.ask("control", "resume")
 
     def end(self) -> None:
-        self._crew.ask("end", group=ARRIVALS)
+        self._keys += 1
+        self._apply([], ends=True)
+
+    def _apply(self, items: list[LogItem], ends: bool = False) -> None:
+        """Apply the next entry of a log, as a gateway has it applied."""
+        batch = LogBatch("g", self._keys - 1, self._keys, items, ends)
+        assert self._crew.ask("apply_log_batch", batch, group=ARRIVALS) == {}
 
     def results(self) -> Results:
         put_out = self._crew.ask("settle")

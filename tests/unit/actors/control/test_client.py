@@ -6,9 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from actors.deployment.deployment import Deployment
 
 from actors.control import client as asking
+from actors.control.deployment import Deployment
 from actors.scheduler.verbs import ALL_VERBS
 from dsms.errors import DsmsError
 
