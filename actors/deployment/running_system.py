@@ -108,16 +108,9 @@ class RunningSystem:
         serving = [send(gateway.serve, routes) for gateway in self.actors.gateways]
         await_answers(serving, "sending routes to the gateways", self._answer_timeout_s)
 
-    def wait_for_results(self, numbers: Mapping[str, int]) -> list[str]:
-        """Wait until all results that hosts have sent are at the result hub; returns the queries that lack some."""
-        missing: list[str] = []
-
-        def have_arrived() -> bool:
-            missing[:] = self.call(self.actors.result_hub.find_incomplete, numbers)
-            return not missing
-
-        wait_until(have_arrived, RESULT_WAIT_S)
-        return missing
+    def wait_for_results(self, numbers: Mapping[str, int]) -> bool:
+        """Wait until all results that hosts have sent are at the result hub; returns whether they came in time."""
+        return wait_until(lambda: not self.call(self.actors.result_hub.find_incomplete, numbers), RESULT_WAIT_S)
 
     def call_control(self, method: Callable[[*Arguments], R], *arguments: *Arguments) -> R:
         """Call a method of a scheduler for a change, and wait long."""

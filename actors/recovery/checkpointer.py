@@ -39,8 +39,9 @@ class Checkpointer:
         by_domain = domains.by_domain.values()
         numbers = {query: number for domain in by_domain for query, number in domain.results.items()}
         numbers.update(gone or {})
-        if missing := system.wait_for_results(numbers):
-            raise DsmsError(f"results of {missing} did not arrive within {RESULT_WAIT_S:g} s")
+        if not system.wait_for_results(numbers):
+            incomplete = system.call(system.actors.result_hub.find_incomplete, numbers)
+            raise DsmsError(f"results of {incomplete} did not arrive within {RESULT_WAIT_S:g} s")
         done = self.store.save(self._make_checkpoint(numbers), domains)
         system.call(system.actors.result_hub.release, numbers)
         self.unsaved = False

@@ -24,7 +24,7 @@ from dsms.live.routes import Routes
 N = Schema.of({"n": "int64"})
 
 
-class SavedAtOnceHub(ResultHub):
+class CoveredHub(ResultHub):
     """A result hub whose results a checkpoint covers as soon as they have come."""
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class SavedAtOnceHub(ResultHub):
 
 @pytest.fixture(params=["at once", "with checkpoint"])
 def outlet(request: pytest.FixtureRequest) -> ResultHub:
-    return ResultHub(ReleaseAtOnce()) if request.param == "at once" else SavedAtOnceHub()
+    return ResultHub(ReleaseAtOnce()) if request.param == "at once" else CoveredHub()
 
 
 def rows(*numbers: int, **attributes: Any) -> Batch:
