@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from actors.cluster.malloc_trim import start_malloc_trim
 from actors.deployment.actor_handles import DeploymentActors, DomainActors, close_all, tear_down
 from actors.deployment.launch import DeploymentSpec, check_sinks
 from actors.deployment.running_system import RunningSystem, describe_method, describe_output
+from actors.ingest.gateway import Gateway
 from actors.recovery.checkpointer import Checkpointer
 from actors.recovery.supervisor import Supervisor
 from actors.rpc.answers import await_answer
@@ -129,8 +130,8 @@ class Deployment:
             name=identity["name"],
             since=identity["since"],
             version=identity["version"],
-            gateways=[self._gateway_status(gateway.status) for gateway in actors.gateways],
-            outlet=self._result_hub_status(actors.result_hub.status),
+            gateways=[self._gateway_status(gateway) for gateway in actors.gateways],
+            outlet=self._result_hub_status(),
             metrics=self._system.metrics_url,
             domains=[self._domain_status(domain_actors) for domain_actors in actors.actors_by_domain.values()],
             durable=None if self._checkpointer is None else RecoveryStatus.of(self.durability()),
@@ -190,8 +191,7 @@ class Deployment:
                 system.query_set = after
                 del system.domain_by_query[query], system.folders[query]
             system.wait_for_results({query: number})
-            if self._checkpointer is not None:
-                self._checkpointer.save({query: number})
+            self._save({query: number})
             system.call(system.actors.result_hub.close_query, query)
 
     def move(self, query: str, domain: str) -> JsonObject:
@@ -260,10 +260,10 @@ class Deployment:
             self._checkpointer.check_recovered()
             self._checkpointer.unsaved = True
 
-    def _save(self) -> None:
-        """Make a change permanent."""
+    def _save(self, gone: Mapping[str, int] | None = None) -> None:
+        """Make a change permanent; `gone`: removed queries, with the number of their last result."""
         if self._checkpointer is not None:
-            self._checkpointer.save()
+            self._checkpointer.save(gone)
 
     def _carry_out(self, verb: Verb, *arguments: object, **named: object) -> object:
         """Have the domains in a verb's scope carry it out; answers what they answer."""
@@ -277,11 +277,8 @@ class Deployment:
         system, values = self._system, [bound[argument.name] for argument in verb.arguments]
         if verb.scope is VerbScope.QUERY_DOMAIN:
             return system.call_control(system.find_domain(str(values[0])).scheduler.control, verb.name, *values)
-        selected, answers, refusals = (
-            system.select_domains(None if bound["domain"] is None else str(bound["domain"])),
-            list[object](),
-            list[DsmsError](),
-        )
+        selected = system.select_domains(None if bound["domain"] is None else str(bound["domain"]))
+        answers, refusals = list[object](), list[DsmsError]()
         for domain_actors in selected:
             try:
                 answers.append(system.call_control(domain_actors.scheduler.control, verb.name, *values))
@@ -304,15 +301,15 @@ class Deployment:
             yield
             self._checkpointer.save()
 
-    def _gateway_status(self, status: Callable[[], JsonObject]) -> GatewayStatus:
+    def _gateway_status(self, gateway: Gateway) -> GatewayStatus:
         try:
-            return GatewayStatus.of(self._system.call(status))
+            return GatewayStatus.of(self._system.call(gateway.status))
         except DsmsError as error:
             return GatewayStatus(None, error=str(error))
 
-    def _result_hub_status(self, status: Callable[[], JsonObject]) -> ResultHubStatus:
+    def _result_hub_status(self) -> ResultHubStatus:
         try:
-            return ResultHubStatus.of(self._system.call(status))
+            return ResultHubStatus.of(self._system.call(self._system.actors.result_hub.status))
         except DsmsError as error:
             return ResultHubStatus(error=str(error))
 

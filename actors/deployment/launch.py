@@ -9,23 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.util.placement_group import (
-    PlacementGroup,
-    placement_group,
-    placement_group_table,
-    remove_placement_group,
-)
+from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from actors.checkpoints.store import CheckpointStore
 from actors.cluster.cluster import NAMESPACE, PREFIX
 from actors.cluster.placement import BUDGET_FRACTION, CPU_BUDGET_RESOURCE, RayTable, assign_nodes, count_free_budgets
-from actors.deployment.actor_handles import (
-    DeploymentActors,
-    DomainActors,
-    list_placement_groups,
-    wait_until,
-)
+from actors.deployment.actor_handles import DeploymentActors, DomainActors, list_placement_groups, wait_until
 from actors.deployment.start_wait import STALL_LIMIT_S, ReportProgress, StartWait
 from actors.hosts.host import HostActor
 from actors.ingest.gateway import Gateway, GatewayActor
@@ -117,14 +107,10 @@ def start_exporter(spec: DeploymentSpec, parts: DeploymentActors) -> Exporter:
 
 def list_metric_sources(parts: DeploymentActors) -> list[MetricSource]:
     """The actors that have metrics."""
-    return [
-        *(
-            MetricSource(f"scheduler-{domain_actors.name}", domain_actors.scheduler, "metrics")
-            for domain_actors in parts.actors_by_domain.values()
-        ),
-        *(MetricSource(f"gateway-{place}", gateway, "metrics") for place, gateway in enumerate(parts.gateways)),
-        MetricSource("outlet", parts.result_hub, "ping", None),
-    ]
+    domains, gateways = parts.actors_by_domain.values(), enumerate(parts.gateways)
+    sources = [MetricSource(f"scheduler-{one.name}", one.scheduler, "metrics") for one in domains]
+    sources += [MetricSource(f"gateway-{place}", gateway, "metrics") for place, gateway in gateways]
+    return [*sources, MetricSource("outlet", parts.result_hub, "ping", None)]
 
 
 def find_nodes(domains: int, instead: str | None = None) -> list[str]:

@@ -115,7 +115,7 @@ class Gateway:
 
         With a log: when no delivery is under way and, with `align`, all domains have the same offset.
         """
-        self._run_on_loop(self._sessions.intake.hold(list(streams), align))
+        self._run_on_loop(self._log.hold(list(streams), align))
 
     def halt(self) -> None:
         """Stop deliveries until the next `serve`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +19,6 @@ from dsms.engine.watermarks import max_timestamp
 from dsms.errors import existing
 from dsms.live.routes import Routes, StreamRoute
 from dsms.net.wire import Advance, Data, End
-from dsms.storage import ProducerPosition
 
 
 class Intake:
@@ -42,10 +40,6 @@ class Intake:
         """Whether a limit is exceeded: clients are not read until `limits.on_room` is called."""
         return self.log.limits.is_full
 
-    def producers(self) -> Mapping[str, ProducerPosition]:
-        """The producers known from before this process started."""
-        return self.log.producers()
-
     def serve(self, routes: Routes) -> None:
         """Deliver by these routes from now on, held messages first."""
         self.routes = routes
@@ -57,10 +51,6 @@ class Intake:
         for scheduler in before.keys() - set(routes.schedulers):
             before[scheduler].retire()
         self.log.resume(routes)
-
-    async def hold(self, streams: Iterable[str], align: bool = True) -> None:
-        """Hold messages of these streams back until the next `serve`; see the log."""
-        await self.log.hold(streams, align)
 
     async def halt(self) -> None:
         """Stop deliveries until the next `serve`."""

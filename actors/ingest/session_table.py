@@ -43,7 +43,7 @@ class SessionTable:
         self._readers: set[ClientConnection] = set()  # without the right to push: several may have the same name
         self._producers: dict[str, ProducerState] = {}
         self._current: dict[str, ClientConnection] = {}  # by producer
-        for producer, known in self.intake.producers().items():
+        for producer, known in intake.log.producers().items():
             self._get_producer(producer).restore(known.taken, known.refused)
 
     def serve(self, routes: Routes) -> None:

@@ -19,9 +19,8 @@ from dsms import io  # whose functions import pyarrow when they are used
 from dsms.data.schema import Schema
 from dsms.errors import DsmsError, existing
 
-QueryOutput = tuple[
-    Any, Schema | None, bool
-]  # a query's sink as in its plan, its columns if known, whether rows are only added
+# A query's sink as in its plan, its columns if they are known, and whether rows are only added.
+QueryOutput = tuple[Any, Schema | None, bool]
 
 
 class ResultHub:
