@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from actors.hosts.state_copy import StateCopy
-from actors.results.durable_result_hub import ReleaseRecord
+from actors.results.release import ReleaseRecord
 from actors.rpc.messages import PlanTable, deserialize, serialize
-from actors.scheduler.durable_scheduler import DomainCheckpoint
+from actors.scheduler.scheduler import DomainCheckpoint
 from dsms.live.query_set import QuerySet
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
-from actors.results.durable_result_hub import ReleaseRecord
+from actors.results.release import ReleaseRecord
 from actors.rpc.messages import JsonObject, deserialize, serialize
 from dsms.errors import DsmsError
 from dsms.net.private_file import check_private_folder

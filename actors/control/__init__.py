@@ -1,1 +1,1 @@
-"""Calls a running deployment, and turns its status into tables."""
+"""The control actor of a deployment, calls of it from other processes, and tables of its status."""

@@ -6,8 +6,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
+from actors.control.deployment import Deployment, DeploymentActor
 from actors.deployment.actor_handles import tear_down
-from actors.deployment.deployment import Deployment, DeploymentActor
 from actors.deployment.end_older import take_over
 from actors.deployment.launch import (
     DeploymentSpec,
@@ -19,7 +19,6 @@ from actors.deployment.launch import (
     wait_until_ready,
 )
 from actors.deployment.start_wait import ReportProgress, StartWait
-from actors.recovery.durable_deployment import DurableDeploymentActor
 from actors.rpc.answers import await_answer, is_answered
 from actors.rpc.messages import Call, PlanTable, send
 from dsms.config.live import LiveConfig
@@ -69,17 +68,12 @@ def up(
 
 
 def _start(spec: DeploymentSpec, progress: ReportProgress) -> Deployment:
-    """Start all actors at the same time, then the queries; Ray restarts the control actor of a durable deployment."""
+    """Start all actors at the same time, then the queries; Ray restarts a control actor that has checkpoints."""
     parts = create_actors(spec, progress)
-    queries = {str(domain): list(names) for domain, names in enumerate(spec.queries)}
-    plan = spec.name, spec.table, spec.folder, spec.file
-    if spec.durable:
-        durable = place_on_this_node(DurableDeploymentActor, spec.name, restarts=-1).remote(*plan, spec, parts)
-        wait_until_ready([durable, *parts.all_actors()], progress)
-        return _await_start(durable, send(durable.begin, queries, spec.resumed), spec.name, progress)
-    plain = place_on_this_node(DeploymentActor, spec.name).remote(*plan, spec.setup, parts)
-    wait_until_ready([plain, *parts.all_actors()], progress)
-    return _await_start(plain, send(plain.begin, queries), spec.name, progress)
+    kind = place_on_this_node(DeploymentActor, spec.name, restarts=-1 if spec.durable else 0)
+    control = kind.remote(spec, parts)
+    wait_until_ready([control, *parts.all_actors()], progress)
+    return _await_start(control, send(control.begin), spec.name, progress)
 
 
 def _await_start(handle: Deployment, starting: Call[object], name: str, progress: ReportProgress) -> Deployment:

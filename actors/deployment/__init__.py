@@ -1,1 +1,1 @@
-"""Starts, controls and ends all actors of one plan."""
+"""Starts and ends all actors of one plan, and knows what runs on them."""

@@ -9,32 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.util.placement_group import (
-    PlacementGroup,
-    placement_group,
-    placement_group_table,
-    remove_placement_group,
-)
+from ray.util.placement_group import PlacementGroup, placement_group, placement_group_table, remove_placement_group
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from actors.checkpoints.store import CheckpointStore
 from actors.cluster.cluster import NAMESPACE, PREFIX
 from actors.cluster.placement import BUDGET_FRACTION, CPU_BUDGET_RESOURCE, RayTable, assign_nodes, count_free_budgets
-from actors.deployment.actor_handles import (
-    DeploymentActors,
-    DomainActors,
-    list_placement_groups,
-    wait_until,
-)
+from actors.deployment.actor_handles import DeploymentActors, DomainActors, list_placement_groups, wait_until
 from actors.deployment.start_wait import STALL_LIMIT_S, ReportProgress, StartWait
 from actors.hosts.host import HostActor
 from actors.ingest.gateway import Gateway, GatewayActor
 from actors.metrics.exporter import Exporter, ExporterActor, MetricSource
-from actors.results.durable_result_hub import DurableResultHubActor
+from actors.results.release import ReleaseAtOnce, ReleaseWithCheckpoint
 from actors.results.result_hub import ResultHub, ResultHubActor
 from actors.rpc.answers import ANSWER_TIMEOUT_S, await_answers
 from actors.rpc.messages import ActorClass, Parameters, PlanTable, T, check_ready
-from actors.scheduler.durable_scheduler import DurableSchedulerActor
 from actors.scheduler.scheduler import SchedulerActor
 from dsms.build_id import build_id
 from dsms.config.live import LiveConfig
@@ -64,7 +53,7 @@ class DeploymentSpec:
 
     @property
     def durable(self) -> str:
-        """The folder of checkpoints and logs; empty where the deployment is not durable."""
+        """The folder of checkpoints and logs; empty where there are none."""
         return str(Path(self.folder) / self.setup.durable) if self.setup.durable else ""
 
 
@@ -97,10 +86,8 @@ def create_actors(spec: DeploymentSpec, progress: ReportProgress) -> DeploymentA
 
 def start_result_hub(spec: DeploymentSpec) -> ResultHub:
     """Start the result hub."""
-    name = f"{spec.name}:outlet"
-    if spec.durable:
-        return place_on_this_node(DurableResultHubActor, name).remote()
-    return place_on_this_node(ResultHubActor, name).remote()
+    release = ReleaseWithCheckpoint() if spec.durable else ReleaseAtOnce()
+    return place_on_this_node(ResultHubActor, f"{spec.name}:outlet").remote(release)
 
 
 def start_gateway(spec: DeploymentSpec, place: int, result_hub: ResultHub) -> Gateway:
@@ -120,14 +107,10 @@ def start_exporter(spec: DeploymentSpec, parts: DeploymentActors) -> Exporter:
 
 def list_metric_sources(parts: DeploymentActors) -> list[MetricSource]:
     """The actors that have metrics."""
-    return [
-        *(
-            MetricSource(f"scheduler-{domain_actors.name}", domain_actors.scheduler, "metrics")
-            for domain_actors in parts.actors_by_domain.values()
-        ),
-        *(MetricSource(f"gateway-{place}", gateway, "metrics") for place, gateway in enumerate(parts.gateways)),
-        MetricSource("outlet", parts.result_hub, "ping", None),
-    ]
+    domains, gateways = parts.actors_by_domain.values(), enumerate(parts.gateways)
+    sources = [MetricSource(f"scheduler-{one.name}", one.scheduler, "metrics") for one in domains]
+    sources += [MetricSource(f"gateway-{place}", gateway, "metrics") for place, gateway in gateways]
+    return [*sources, MetricSource("outlet", parts.result_hub, "ping", None)]
 
 
 def find_nodes(domains: int, instead: str | None = None) -> list[str]:
@@ -239,12 +222,11 @@ def _create_placement_group(name: str, domain: int, node: str) -> PlacementGroup
 
 def start_domain(spec: DeploymentSpec, domain: int, group: PlacementGroup, incarnation: int = 0) -> DomainActors:
     """Start a domain's scheduler and hosts, beside its budget."""
-    kind = DurableSchedulerActor if spec.durable else SchedulerActor
     placed: dict[str, Any] = {
         "scheduling_strategy": PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=0),
         "resources": {CPU_BUDGET_RESOURCE: BUDGET_FRACTION},
     }
-    scheduler = kind.options(**_detached_options(f"{spec.name}:scheduler-{domain}"), **placed).remote(
+    scheduler = SchedulerActor.options(**_detached_options(f"{spec.name}:scheduler-{domain}"), **placed).remote(
         str(domain),
         spec.table,
         spec.folder,

@@ -1,1 +1,1 @@
-"""Gateways: client connections, the log of incoming rows, and the dispatch of rows to schedulers."""
+"""Gateways: client connections, the log of incoming rows, and its delivery to schedulers."""

@@ -12,9 +12,11 @@ import ray
 
 from actors.cluster.malloc_trim import start_malloc_trim
 from actors.ingest.connection import ClientConnection
-from actors.ingest.durable_intake import DurableIntake
 from actors.ingest.handles import ResultSource, SchedulerHandle
+from actors.ingest.intake import Intake
+from actors.ingest.memory_log import MemoryLog
 from actors.ingest.session_table import SessionTable
+from actors.ingest.stored_log import StoredLog
 from actors.rpc.calls import BatchHost, Calls
 from actors.rpc.messages import (
     ARRIVALS,
@@ -58,9 +60,9 @@ class Gateway:
         start_malloc_trim()
         self._name, self._result_hub, self._terms = name, result_hub, terms or AccessPolicy()
         self._calls = Calls()
-        path = Path(durable) / f"{name}.log"
-        self._durable = DurableIntake(name, self._calls, path, self._terms.stored) if durable else None
-        self._sessions = SessionTable(name, self._calls, result_hub, self._terms.connections, self._durable)
+        self._log = StoredLog(Path(durable) / f"{name}.log", self._terms.stored) if durable else MemoryLog()
+        intake = Intake(name, self._calls, self._log)
+        self._sessions = SessionTable(name, self._calls, result_hub, intake, self._terms.connections)
         self._sessions.subscribers.retries_subscribe = bool(durable)
         self._address: tuple[str, int] | None = None
         self._has_routes = False
@@ -113,22 +115,19 @@ class Gateway:
 
         With a log: when no delivery is under way and, with `align`, all domains have the same offset.
         """
-        self._run_on_loop(self._sessions.intake.hold(list(streams), align))
+        self._run_on_loop(self._log.hold(list(streams), align))
 
     def halt(self) -> None:
-        """Stop deliveries from the log until the next `serve`."""
-        if self._durable is not None:
-            self._run_on_loop(self._durable.halt())
+        """Stop deliveries until the next `serve`."""
+        self._run_on_loop(self._sessions.intake.halt())
 
     def truncate(self, upto: int) -> None:
         """Drop the log up to this offset."""
-        if self._durable is not None:
-            self._loop.call_soon_threadsafe(self._durable.truncate, upto)
+        self._loop.call_soon_threadsafe(self._log.truncate, upto)
 
     def stop_ingest(self, on: bool) -> None:
-        """Stop or resume reading clients: no checkpoint can be saved."""
-        if self._durable is not None:
-            self._loop.call_soon_threadsafe(self._durable.stop_ingest, on)
+        """Stop or resume reading clients: without checkpoints, results that wait for one would fill the memory."""
+        self._loop.call_soon_threadsafe(self._log.limits.apply, "not saved", float(on), 0.5)
 
     def attach(self, result_hub: ResultSource) -> None:
         """Subscribe to a new result hub, for each client from its last result on."""
@@ -151,11 +150,11 @@ class Gateway:
             return {
                 "address": None if self._address is None else f"{self._address[0]}:{self._address[1]}",
                 "connections": len(sessions.connections),
-                "rows": sessions.intake.rows.total(),
+                "rows": self._log.rows.total(),
                 "bytes": sessions.bytes,
                 "rejected": sessions.rejected,
                 "subscribers": len(sessions.subscribers),
-                "log": None if self._durable is None else self._durable.positions(),
+                "log": self._log.status(),
             }
 
         return self._run_on_loop(status())
@@ -165,13 +164,11 @@ class Gateway:
 
         async def metrics() -> Samples:
             sessions = self._sessions
-            log = {} if self._durable is None else self._durable.positions()
+            log = self._log.status() or {}
             return {
                 **({"dsms_log_behind_bytes": [((self._name,), log["bytes"])]} if log else {}),
                 "dsms_ingest_stopped": [((self._name,), float(sessions.intake.is_full))],
-                "dsms_ingest_rows_total": [
-                    ((self._name, stream), rows) for stream, rows in sessions.intake.rows.items()
-                ],
+                "dsms_ingest_rows_total": [((self._name, stream), rows) for stream, rows in self._log.rows.items()],
                 "dsms_ingest_bytes_total": [((self._name,), sessions.bytes)],
                 "dsms_ingest_rejected_total": [((self._name,), sessions.rejected)],
                 "dsms_ingest_connections": [((self._name,), len(sessions.connections))],
@@ -197,8 +194,7 @@ class Gateway:
             self._run_on_loop(leave())
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(CLOSE_TIMEOUT_S)
-            if self._durable is not None:
-                self._durable.close()
+            self._log.close()
             self._calls.close()
 
     def _run_on_loop(self, work: Coroutine[object, None, T]) -> T:
@@ -224,7 +220,7 @@ def warm_up_connections(routes: Routes, result_hub: ResultSource | None) -> None
     """Call every actor once: the first call takes Ray 2.60 half a second, better now than for the first rows."""
     targets = {target for route in routes.streams.values() for target in route.targets}
     calls: list[Call[object]]
-    schedulers: list[SchedulerHandle] = [target.scheduler for target in targets if is_remote(target.scheduler.arrived)]
+    schedulers: list[SchedulerHandle] = [target.scheduler for target in targets if is_remote(target.scheduler.ping)]
     hosts: set[BatchHost] = {host for target in targets for host in target.hosts if is_remote(host.put)}
     calls = [send(scheduler.ping, group=ARRIVALS) for scheduler in schedulers]
     calls += [send(host.ping, group=BATCHES) for host in hosts]

@@ -7,7 +7,6 @@ from typing import Protocol
 
 from actors.rpc.messages import Result
 from dsms.data.batch import Batch
-from dsms.data.batch_ref import BatchRef
 from dsms.live.log_batch import LogBatch
 
 NumberedBatch = tuple[int, Batch]
@@ -19,24 +18,11 @@ class SchedulerHandle(Protocol):
     def ping(self) -> bool:
         """Answer True."""
 
-    def arrived(self, batch_refs: Sequence[tuple[str, BatchRef]]) -> float:
-        """Admit batches that are at their hosts, by stream; answers when they are admitted."""
-
-    def advance(self, stream: str, upto: int) -> None:
-        """Advance a stream's watermark."""
-
-    def end(self) -> None:
-        """All streams have ended."""
-
-
-class DurableSchedulerHandle(SchedulerHandle, Protocol):
-    """A durable domain's scheduler, as a gateway with a log sees it."""
-
     def position(self, gateway: str) -> int:
         """The offset up to which it has applied a gateway's log."""
 
-    def apply_log_batch(self, log_batch: LogBatch) -> float:
-        """Apply a part of a gateway's log; answers when it is admitted."""
+    def apply_log_batch(self, log_batch: LogBatch) -> dict[int, str]:
+        """Admit a part of a gateway's log; returns, when all is admitted, why entries were refused, by offset."""
 
     def reject_waiting(self) -> None:
         """Send back a part of a log that waits for admission."""

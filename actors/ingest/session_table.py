@@ -29,12 +29,12 @@ class SessionTable:
         name: str,
         calls: Calls,
         result_hub: ResultSource | None,
+        intake: Intake,
         connections: int = AccessPolicy.connections,
-        intake: Intake | None = None,
     ) -> None:
         self._most = connections
-        self.intake = intake or Intake(name, calls)
-        self.intake.on_room = self._resume_reading
+        self.intake = intake
+        intake.log.limits.on_room = self._resume_reading
         self.subscribers = Subscribers(name, calls, result_hub, self._broadcast)
         self.connections: set[ClientConnection] = set()
         self.bytes = self.rejected = 0
@@ -43,7 +43,7 @@ class SessionTable:
         self._readers: set[ClientConnection] = set()  # without the right to push: several may have the same name
         self._producers: dict[str, ProducerState] = {}
         self._current: dict[str, ClientConnection] = {}  # by producer
-        for producer, known in self.intake.producers().items():
+        for producer, known in intake.log.producers().items():
             self._get_producer(producer).restore(known.taken, known.refused)
 
     def serve(self, routes: Routes) -> None:

@@ -1,1 +1,1 @@
-"""Detects dead processes and rebuilds a deployment from its last checkpoint."""
+"""Saves checkpoints of a deployment, detects dead processes and rebuilds from the last checkpoint."""

@@ -2,54 +2,36 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from actors.cluster.malloc_trim import start_malloc_trim
 from actors.ingest.handles import NumberedBatch, ResultReceiver
+from actors.results.output_channel import OutputChannel
+from actors.results.release import Release, ReleaseAtOnce, ReleaseRecord, ReleaseWithCheckpoint
 from actors.rpc.calls import Calls
 from actors.rpc.messages import RESULTS, JsonObject, Result, make_actor_class
 from dsms import io  # whose functions import pyarrow when they are used
-from dsms.data.batch import Batch
-from dsms.data.schema import Schema, conform, infer_schema
-from dsms.errors import DsmsError, PlanError, existing
-from dsms.live.reorder_buffer import ReorderBuffer
+from dsms.data.schema import Schema
+from dsms.errors import DsmsError, existing
 
-log = logging.getLogger("dsms")
-
-
-QueryOutput = tuple[
-    Any, Schema | None, bool
-]  # a query's sink as in its plan, its columns if known, whether rows are only added
-
-
-@dataclass
-class OutputChannel:
-    """The destinations of one query's results, and how far they are."""
-
-    target: Any  # the sink as in its plan; None: subscribers only
-    schema: Schema | None
-    is_append_only: bool
-    folder: Path
-    order: ReorderBuffer
-    sink: io.FileSink | None = None
-    rows: int = 0
-    error: str | None = None  # why its file is no longer written
-    file_offset: int = 0  # bytes of its file that exist already
-    unwritten: list[Batch] = field(default_factory=list)  # that the disk refused; only where results are durable
+# A query's sink as in its plan, its columns if they are known, and whether rows are only added.
+QueryOutput = tuple[Any, Schema | None, bool]
 
 
 class ResultHub:
-    """Takes each query's numbered batches from hosts and passes them on in order; one thread, so nothing is locked."""
+    """Takes each query's numbered batches from hosts and passes them on in order; one thread, so nothing is locked.
 
-    def __init__(self) -> None:
+    `release` decides when they leave.
+    """
+
+    def __init__(self, release: Release) -> None:
         start_malloc_trim()
+        self._release = release
         self._channels: dict[str, OutputChannel] = {}
         self._gateways: defaultdict[str, dict[str, ResultReceiver]] = defaultdict(dict)  # by query: by gateway name
         self._ended: dict[str, int] = {}  # removed queries: if one is added again, its numbers continue
@@ -67,23 +49,76 @@ class ResultHub:
                 if name in self._channels:
                     raise DsmsError(f"query {name!r} has an output already")
                 target = None if target == io.STDOUT else target
-                order = ReorderBuffer(self._ended.get(name, 0))
-                made[name] = channel = OutputChannel(target, schema, is_append_only, Path(folder), order)
-                channel.file_offset = (at or {}).get(name, 0)
-                if target is not None and schema is not None:
-                    channel.sink = self._sink(name, channel, schema)
+                order, offset = self._release.make_order(self._ended.get(name, 0)), (at or {}).get(name, 0)
+                made[name] = channel = OutputChannel(
+                    name, target, schema, is_append_only, Path(folder), order, self._release.keeps_unwritten, offset
+                )
+                channel.open_sink()
         except DsmsError:
             for channel in made.values():
-                if channel.sink is not None:
-                    channel.sink.abandon()
+                channel.close(has_started=False)
             raise
         self._channels.update(made)
+        for channel in made.values():
+            self._release.open(channel)
 
     def take(self, results: Iterable[Result], incarnation: int = 0) -> None:
         """Take results; those of a removed query are dropped."""
-        while self._lost_gateways:
-            self._forget(*self._lost_gateways.pop())
-        self._emit(results)
+        self._emit(self._release.take(results, incarnation))
+
+    def snapshot(self, numbers: Mapping[str, int]) -> dict[str, ReleaseRecord]:
+        """Record, for a checkpoint, how to release results up to these numbers after a crash."""
+        return self._held_release.snapshot(numbers)
+
+    def release(self, numbers: Mapping[str, int]) -> None:
+        """Release results up to these numbers: the checkpoint that covers them is committed."""
+        self._emit(self._held_release.release(numbers))
+
+    def rewind(self, numbers: Mapping[str, int], over: Iterable[int]) -> None:
+        """Expect the results after these numbers again: the domains that produced them are rebuilt."""
+        self._held_release.rewind(numbers, over)
+
+    def restore(
+        self,
+        release_records: Mapping[str, ReleaseRecord],
+        past: Iterable[Mapping[str, ReleaseRecord]],
+        queries: Mapping[str, tuple[QueryOutput, str]],
+        beyond: Sequence[Mapping[str, ReleaseRecord]] = (),
+    ) -> None:
+        """Start where a checkpoint was about to be released; `past` was released before it, the oldest first.
+
+        `beyond` was released after it, by checkpoints that can no longer be read.
+        """
+        release = self._held_release
+        later = {
+            name: [each[name] for each in beyond if name in each and each[name].base_number == record.base_number]
+            for name, record in release_records.items()
+        }
+        for name, record in release_records.items():
+            newest = (later[name] or [record])[-1]
+            self._ended[name] = record.base_number
+            if name in queries:
+                output, folder = queries[name]
+                self.open({name: output}, folder, {name: newest.file_offset})
+                release.resume(name, newest)
+            else:
+                self._ended[name] += newest.count
+        for name, (output, folder) in queries.items():
+            if name not in release_records:
+                self.open({name: output}, folder)
+        for each in (*past, *beyond):
+            release.restore_history(each, release_records)
+        for name in queries.keys() & later.keys():
+            if again := later[name]:
+                self.release({name: again[-1].count})  # its file may lack them
+                released = [one for each in again for one in each.released_results()]
+                release.compensate(name, release_records[name].count, released)
+
+    @property
+    def _held_release(self) -> ReleaseWithCheckpoint:
+        if isinstance(self._release, ReleaseAtOnce):
+            raise DsmsError("results are released at once: no checkpoint covers them")
+        return self._release
 
     def subscribe(
         self, query: str, gateway: ResultReceiver, name: str, after: int | None = None
@@ -106,8 +141,7 @@ class ResultHub:
 
     def find_incomplete(self, numbers: Mapping[str, int]) -> list[str]:
         """The queries whose results up to these numbers have not all arrived."""
-        behind = {name: numbers.get(name, 0) - channel.order.count for name, channel in self._channels.items()}
-        return [name for name, missing in behind.items() if missing > 0]
+        return [name for name, channel in self._channels.items() if self._release.count(channel) < numbers.get(name, 0)]
 
     def close_query(self, query: str, has_started: bool = True) -> None:
         """Stop expecting results of a query and finish its file; one that has not started is left as it was.
@@ -117,8 +151,8 @@ class ResultHub:
         channel = self._channels.pop(query, None)
         if channel is not None:
             self._ended[query] = channel.order.latest
-            if channel.sink is not None:
-                (channel.sink.close if has_started else channel.sink.abandon)()
+            self._release.close(query)
+            channel.close(has_started)
 
     def status(self) -> JsonObject:
         """What has arrived of each query."""
@@ -128,7 +162,7 @@ class ResultHub:
                     "name": name,
                     "results": channel.order.latest,
                     "rows": channel.rows,
-                    "held": channel.order.held,
+                    "held": self._release.held(channel),
                     "gateways": len(self._gateways[name]),
                     "error": channel.error,
                 }
@@ -147,45 +181,20 @@ class ResultHub:
 
     def _emit(self, results: Iterable[Result]) -> None:
         """Write results to files and send them to gateways."""
+        while self._lost_gateways:
+            self._forget(*self._lost_gateways.pop())
         outgoing: dict[str, tuple[ResultReceiver, list[Result]]] = {}  # by gateway
         for query, number, batch in results:
             if (channel := self._channels.get(query)) is None:
                 continue
             for ready_number, ready in channel.order.take(number, batch):
                 channel.rows += ready.rows
-                self._write(query, channel, ready)
+                channel.write(ready)
                 for name, gateway in self._gateways[query].items():
                     outgoing.setdefault(name, (gateway, []))[1].append((query, ready_number, ready))
         for name, (gateway, part) in outgoing.items():
             call = self._calls(gateway.results, part, group=RESULTS)
             call.add_done_callback(partial(self._sent, name, gateway))
-
-    def _write(self, query: str, channel: OutputChannel, batch: Batch) -> None:
-        """Write to the file; if that fails, subscribers still get the results, and the status says why."""
-        if channel.target is None or channel.error is not None:
-            return
-        try:
-            self._put(query, channel, batch)
-        except Exception as error:  # errors of file-format libraries included
-            channel.error = str(error)
-            log.error("results of %r are no longer written: %s", query, error)
-
-    def _put(self, query: str, channel: OutputChannel, batch: Batch) -> io.FileSink:
-        """Write to the file, opening it first if needed."""
-        if channel.schema is None:
-            channel.schema = infer_schema(batch)
-        if channel.sink is None:
-            channel.sink = self._sink(query, channel, channel.schema)
-        channel.sink.write(conform(batch, channel.schema, query))
-        return channel.sink
-
-    def _sink(self, query: str, channel: OutputChannel, schema: Schema) -> io.FileSink:
-        try:
-            return io.open_sink(
-                channel.target, schema, channel.is_append_only, channel.folder, live=True, at=channel.file_offset
-            )
-        except PlanError as error:
-            raise error.within(f"queries.{query}.sink") from None
 
     def _sent(self, name: str, gateway: ResultReceiver, done: Future[None]) -> None:
         if not done.cancelled() and done.exception() is not None:

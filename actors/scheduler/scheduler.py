@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import ray
 
@@ -16,16 +16,19 @@ from actors.cluster.malloc_trim import start_malloc_trim
 from actors.hosts.host import Host, ResultTaker
 from actors.hosts.host_pool import HostPool
 from actors.hosts.runner import ActorRunner
+from actors.hosts.state_copy import StateCopy, load_state_copy
 from actors.rpc.messages import ARRIVALS, CONTROL, PlanTable, deserialize, make_actor_class, serialize
 from actors.scheduler.verbs import VERBS
-from dsms.config.live import LiveConfig
-from dsms.data.batch_ref import BatchRef
+from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.dead_letter import DeadLetter
 from dsms.engine.observers import Observer
+from dsms.engine.runners.station_state import StationState
 from dsms.errors import Cause, DsmsError
 from dsms.gc_tuning import reduce_gc
 from dsms.io.dead_letters import DeadLetterFile
-from dsms.live.domain import Domain, apply_live_defaults
+from dsms.live.domain import Domain
+from dsms.live.domain_snapshot import DomainState
+from dsms.live.log_batch import LogBatch
 from dsms.live.monitor.metrics import Samples
 from dsms.live.monitor.status import DomainStatus
 from dsms.live.query_set import QuerySet
@@ -38,11 +41,18 @@ if TYPE_CHECKING:
 log = logging.getLogger("dsms")
 
 
+class DomainCheckpoint(NamedTuple):
+    """A snapshot of a domain between two turns; its hosts hold the copies of station states."""
+
+    snapshot: bytes
+    results: dict[str, int]  # by query: the number of its last result
+    positions: dict[str, int]  # by gateway: the offset up to which its log is applied
+    dead_letter_bytes: int  # of the dead-letter file
+    pause: float  # seconds that turns waited for the snapshot
+
+
 class Scheduler:
     """One domain's engine behind remote calls, and nothing else."""
-
-    kind: ClassVar[type[Domain]] = Domain
-    fresh = True  # False: the dead-letter file is continued
 
     def __init__(
         self,
@@ -70,13 +80,14 @@ class Scheduler:
         result_hub: ResultTaker | None = None,
         epoch: float | None = None,
         incarnation: int = 0,
+        resumed: bool = False,
     ) -> None:
-        """Bring stations to hosts and start; instants count from the epoch."""
+        """Bring stations to hosts and start; instants count from the epoch. With `resumed`, `restore` comes next."""
         reduce_gc().__enter__()  # until the process ends
         self._dead_letters.path.parent.mkdir(parents=True, exist_ok=True)
-        if self.fresh:
+        if not resumed:
             self._dead_letters.begin()
-        self._domain = self.kind(
+        self._domain = Domain(
             self._name,
             self._query_set,
             self._setup,
@@ -92,15 +103,47 @@ class Scheduler:
         """Answer that the process runs."""
         return True
 
-    def arrived(self, batch_refs: Sequence[tuple[str, BatchRef]]) -> float:
-        """Admit batches that are at their hosts under these keys; returns, when admitted, how many rows are queued."""
-        return self._running_domain.admit(batch_refs)
+    def position(self, gateway: str) -> int:
+        return self._running_domain.position(gateway)
 
-    def advance(self, stream: str, upto: int) -> None:
-        self._running_domain.advance(stream, upto)
+    def apply_log_batch(self, log_batch: LogBatch) -> dict[int, str]:
+        return self._running_domain.apply_log_batch(log_batch)
 
-    def end(self) -> None:
-        self._running_domain.end()
+    def reject_waiting(self) -> None:
+        self._running_domain.reject_waiting()
+
+    def snapshot(self) -> DomainCheckpoint:
+        """Take a snapshot; hosts copy their states at the same instant."""
+        dead_letter_bytes = 0
+
+        def copy_states() -> None:
+            nonlocal dead_letter_bytes
+            self._runner.copy_state()
+            dead_letter_bytes = self._dead_letters.size
+
+        state, pause = self._running_domain.snapshot(copy_states)
+        return DomainCheckpoint(
+            serialize(state), dict(state.transfer.results), dict(state.positions), dead_letter_bytes, pause
+        )
+
+    def restore(
+        self,
+        domain_checkpoint: DomainCheckpoint,
+        state_copies: Sequence[StateCopy],
+        query_set: QuerySet | None = None,
+        staying: Collection[str] = (),
+        stalled_station: str | None = None,
+    ) -> None:
+        """Continue from a snapshot; with another query set, only stations in `staying` keep their state."""
+        state: DomainState = deserialize(domain_checkpoint.snapshot)
+        states: dict[str, StationState] = {
+            name: one for each in state_copies for name, one in load_state_copy(each).items()
+        }
+        if query_set is not None:
+            state = state.migrate(query_set, staying)
+            states = {name: one for name, one in states.items() if name in staying}
+        self._dead_letters.resume_at(domain_checkpoint.dead_letter_bytes)
+        self._running_domain.restore(state, states, stalled_station)
 
     def control(self, verb: str, *arguments: object) -> object:
         """Carry out one of the verbs of `actors.scheduler.verbs` on the domain."""

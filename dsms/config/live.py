@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from dsms.clock import Clock, PacedClock, VirtualClock, WallClock
 from dsms.config.fields import ChoiceField, IntegerField, NumberField, TextField, read_dataclass
 from dsms.config.frame_limits import FRAME_LIMIT_BYTES, FRAME_LIMIT_MAX_BYTES, UNAUTHENTICATED_FRAME_LIMIT_BYTES
 from dsms.errors import PlanError
@@ -63,3 +64,23 @@ class LiveConfig:
             if port > 65_535 or 0 < port < 1024 or 10_002 <= port <= 19_999:
                 raise PlanError(f"{port} cannot be the port: 10002 to 19999 are Ray's, below 1024 the system's", key)
         return config
+
+
+def make_clock(setup: LiveConfig, epoch: float | None, sleep: Callable[[float], object]) -> Clock:
+    """The clock named in the configuration."""
+    if setup.clock == "virtual":
+        return VirtualClock()
+    return PacedClock(epoch, sleep, budget=setup.budget) if setup.clock == "paced" else WallClock(epoch, sleep)
+
+
+def apply_live_defaults(table: Mapping[str, Any], setup: LiveConfig) -> dict[str, Any]:
+    """A plan's table with the defaults of a live system: costs are measured, bad rows become dead letters.
+
+    Rows of streams with a schema come from clients, so the plan's `arrivals` of these streams are dropped.
+    """
+    live = {"on_error": "dead-letter", **({"statistics": "average"} if setup.clock == "wall" else {})}
+    streams = {
+        name: {key: value for key, value in each.items() if key != "arrivals"} if "schema" in each else each
+        for name, each in table.get("streams", {}).items()
+    }
+    return {**table, "streams": streams, "run": {**live, **table.get("run", {})}}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple
 
 from dsms.clock import monotonic_s
 from dsms.config.live import LiveConfig
@@ -28,39 +28,33 @@ if TYPE_CHECKING:
 REOPEN_FRACTION = 7 / 8  # of a limit: a full domain admits rows again below this
 IDLE_LIMIT_FRACTION = 5 / 4  # of a limit: while nothing can run, rows are admitted up to this; one may unblock a join
 Rows = Batch | BatchRef
-T = TypeVar("T")
+
+
+class AdmissionStep(NamedTuple):
+    """Rows of one stream that are admitted together, or something that takes no room, such as a watermark."""
+
+    admit: Callable[[], object]
+    stream: str = ""
+    rows: Rows | None = None
 
 
 @dataclass(eq=False)
 class _Request:
-    """Rows that one producer sent together; answered, with the result of `job`, when the last is admitted."""
+    """Steps that one gateway sent together; answered when the last is admitted."""
 
-    left: int = 1
-    answer: Future[Any] = field(default_factory=Future)
-    job: Callable[[], Any] | None = None
-
-    def fail(self, error: Exception) -> None:
-        if not self.answer.done():
-            self.answer.set_exception(error)
-
-
-class _WaitingRows(NamedTuple):
-    """Rows of a request that are admitted in one step."""
-
-    arrivals: Sequence[tuple[str, Rows]]
-    request: _Request
+    steps: deque[AdmissionStep]
+    answer: Future[None] = field(default_factory=Future)
 
 
 class AdmissionQueue:
-    """Keeps rows in order until there is room for them; only the domain's thread calls it.
+    """Keeps the order of each request's steps until there is room for them; only the domain's thread calls it.
 
-    `admit(stream, rows, push)` admits rows and answers their bytes in all queues; with `push` False they are admitted
-    already and only counted.
+    `count(stream, rows)` counts admitted rows, and answers their bytes in all queues.
     """
 
-    def __init__(self, limits: MemoryLimits, admit: Callable[[str, Rows, bool], float]) -> None:
-        self.limits, self._admit = limits, admit
-        self._waiting: deque[_WaitingRows] = deque()
+    def __init__(self, limits: MemoryLimits, count: Callable[[str, Rows], float]) -> None:
+        self.limits, self._count = limits, count
+        self._waiting: deque[_Request] = deque()
         self._is_full = False
         self._since: float | None = None  # when the oldest waiting request came
         self._seconds = 0.0  # in which any request waited, until then
@@ -72,35 +66,28 @@ class AdmissionQueue:
         """Whether any rows wait for admission."""
         return bool(self._waiting)
 
-    def enqueue(self, arrivals: Sequence[tuple[str, Rows]]) -> Future[None]:
-        """Queue rows; the future completes when all of them are admitted."""
-        request = _Request(len(arrivals))
-        if not arrivals:
-            request.answer.set_result(None)
-        self._waiting.extend(_WaitingRows([each], request) for each in arrivals)
-        return request.answer
-
-    def enqueue_atomic(self, arrivals: Sequence[tuple[str, Rows]], job: Callable[[], T]) -> Future[T]:
-        """Queue rows that `job` admits in one step; the future completes with the job's result."""
-        request = _Request(job=job)
-        self._waiting.append(_WaitingRows(arrivals, request))
+    def enqueue(self, steps: Iterable[AdmissionStep]) -> Future[None]:
+        """Queue steps; the future completes when all of them are admitted."""
+        self._waiting.append(request := _Request(deque(steps)))
         return request.answer
 
     def admit_waiting(self, fraction: float, idle: bool = False) -> bool:
         """Admit waiting rows while the used fraction of the limits allows; answers whether any were admitted.
 
-        With `idle` nothing can run, and only new rows can change that. Then the rows of the stream that lags furthest
-        in time are admitted even if the domain is full, and any rows up to a somewhat higher limit.
+        With `idle` nothing can run, and only new rows can change that. Then rows are admitted even if the domain is
+        full: up to those of the stream that lags furthest in time, and any up to a somewhat higher limit.
         """
         admitted = False
         while self._waiting:
             self._is_full = fraction >= (REOPEN_FRACTION if self._is_full else 1.0)
-            place = 0 if not self._is_full else self._find_unblocking(fraction) if idle else None
-            if place is None:
+            request, count = (self._waiting[0], 1) if not self._is_full else self._find_admissible(fraction, idle)
+            if request is None:
                 break
-            fraction += self._admit_at(place)
+            takes_room = self._is_full and request.steps[0].rows is not None
+            for _ in range(count):
+                fraction += self._admit_next(request)
             admitted = True
-            if self._is_full:
+            if takes_room:
                 break  # these rows may have unblocked an operator
         self.is_stuck = idle and bool(self._waiting) and not admitted
         self._count_waiting_time()
@@ -108,8 +95,8 @@ class AdmissionQueue:
 
     def refuse(self, error: Exception) -> None:
         """Fail all waiting requests with this error."""
-        for entry in self._waiting:
-            entry.request.fail(error)
+        for request in self._waiting:
+            request.answer.set_exception(error)
         self._waiting.clear()
         self._count_waiting_time()
 
@@ -127,38 +114,49 @@ class AdmissionQueue:
         return IngestStatus(
             paused=self.has_waiting,
             seconds=self._seconds + (0.0 if self._since is None else monotonic_s() - self._since),
-            waiting=sum(len(rows) for entry in list(self._waiting) for _, rows in entry.arrivals),
+            waiting=sum(len(step.rows or ()) for request in list(self._waiting) for step in list(request.steps)),
             limits=LimitStatus(_finite(self.limits.rows), _finite(self.limits.bytes)),
         )
 
-    def _find_unblocking(self, fraction: float) -> int | None:
-        """The place of the rows to admit although the domain is full; None to admit none."""
+    def _find_admissible(self, fraction: float, idle: bool) -> tuple[_Request | None, int]:
+        """The request, and how many of its steps, to admit although the domain is full; None to admit none."""
+        if (free := next((each for each in self._waiting if each.steps[0].rows is None), None)) is not None:
+            return free, 1
+        if not idle:
+            return None, 0
         lagging = self.lagging_streams()
         late = [
-            (self._latest_timestamps[stream], place)
-            for place, entry in enumerate(self._waiting)
-            for stream, _ in entry.arrivals
-            if stream in lagging
+            (self._latest_timestamps[step.stream], place, count)
+            for place, request in enumerate(self._waiting)
+            for count, step in enumerate(request.steps, 1)
+            if step.stream in lagging and step.rows is not None
         ]
-        return min(late)[1] if late else 0 if fraction < IDLE_LIMIT_FRACTION else None
+        if late:
+            _, place, count = min(late)
+            return self._waiting[place], count
+        return (self._waiting[0], 1) if fraction < IDLE_LIMIT_FRACTION else (None, 0)
 
-    def _admit_at(self, place: int) -> float:
-        """Admit the rows at a place; answers the fraction of the limits that they use."""
-        arrivals, request = self._waiting[place]
-        del self._waiting[place]
-        request.left -= 1
-        try:
-            answer = None if request.job is None else request.job()
-            sizes = [self._admit(stream, rows, request.job is None) for stream, rows in arrivals]
-        except Exception as error:  # the other requests may still be admitted
-            request.fail(error)
+    def _admit_next(self, request: _Request) -> float:
+        """Admit the next step of a request; answers the fraction of the limits that its rows use."""
+        if request.answer.done():
             return 0.0
-        for stream, rows in arrivals:
-            if stream in self._latest_timestamps and isinstance(rows, BatchRef) and rows.latest is not None:
-                self._latest_timestamps[stream] = max(rows.latest, self._latest_timestamps[stream])
-        if not request.left and not request.answer.done():
-            request.answer.set_result(answer)
-        return sum(self.limits.fraction(len(rows), size) for (_, rows), size in zip(arrivals, sizes, strict=True))
+        step = request.steps.popleft()
+        try:
+            step.admit()
+            size = 0.0 if step.rows is None else self._count(step.stream, step.rows)
+        except Exception as error:  # the other requests may still be admitted
+            self._waiting.remove(request)
+            request.answer.set_exception(error)
+            return 0.0
+        if not request.steps:
+            self._waiting.remove(request)
+            request.answer.set_result(None)
+        rows = step.rows
+        if rows is None:
+            return 0.0
+        if step.stream in self._latest_timestamps and isinstance(rows, BatchRef) and rows.latest is not None:
+            self._latest_timestamps[step.stream] = max(rows.latest, self._latest_timestamps[step.stream])
+        return self.limits.fraction(len(rows), size)
 
     def _count_waiting_time(self) -> None:
         """Add up the time in which any request waited."""
@@ -175,7 +173,7 @@ class Admission:
     def __init__(self, setup: LiveConfig, get_current: Callable[[], tuple[Monitor, Engine]]) -> None:
         self._get_current = get_current
         self._memory = MemoryUsage(setup)
-        self._queue = AdmissionQueue(self._memory.limits, self._admit)
+        self._queue = AdmissionQueue(self._memory.limits, self._count)
         self._reader_counts: dict[str, int] = {}  # by stream
 
     @property
@@ -193,15 +191,9 @@ class Admission:
         self._reader_counts = {stream.name: len(stream.consumers) for stream in plan.streams}
         self._queue.set_timestamped_streams(s.name for s in plan.streams if s.timestamp is not None and s.consumers)
 
-    def enqueue(self, arrivals: Sequence[tuple[str, Rows]]) -> Future[None]:
-        """Queue rows and admit what fits; the future completes when all of them are admitted."""
-        answer = self._queue.enqueue(arrivals)
-        self.admit_waiting()
-        return answer
-
-    def enqueue_atomic(self, arrivals: Sequence[tuple[str, Rows]], job: Callable[[], T]) -> Future[T]:
-        """Queue rows that `job` admits in one step; the future completes with the job's result."""
-        answer = self._queue.enqueue_atomic(arrivals, job)
+    def enqueue(self, steps: Iterable[AdmissionStep]) -> Future[None]:
+        """Queue steps and admit what fits; the future completes when all of them are admitted."""
+        answer = self._queue.enqueue(steps)
         self.admit_waiting()
         return answer
 
@@ -234,10 +226,8 @@ class Admission:
         waits = f" and waits for stream {', '.join(map(repr, lagging))}" if lagging else ""
         return f"it is at its memory limit and blocked: {self._memory.describe_largest()}{waits}"
 
-    def _admit(self, stream: str, rows: Rows, push: bool) -> float:
-        """Push rows to the engine unless they are there already; answers their bytes in all queues."""
-        if push:
-            self._get_current()[1].push(stream, rows)
+    def _count(self, stream: str, rows: Rows) -> float:
+        """Count admitted rows; answers their bytes in all queues."""
         size = rows.memory()
         self._memory.note_admitted(size)
         return size * self._reader_counts.get(stream, 0)

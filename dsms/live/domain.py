@@ -10,17 +10,19 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dsms.clock import Clock, PacedClock, VirtualClock, WallClock, monotonic_s
-from dsms.config.live import LiveConfig
+from dsms.clock import monotonic_s
+from dsms.config.live import LiveConfig, make_clock
 from dsms.config.qos import Qos
-from dsms.data.batch import Batch
-from dsms.data.batch_ref import BatchRef
 from dsms.engine.engine import Engine, RunnerFactory
 from dsms.engine.observers import Observer
 from dsms.engine.runners.runner import DeadLetterSink, Sink
+from dsms.engine.runners.station_state import StationState
 from dsms.engine.watermarks import earliest_deadline_s
 from dsms.errors import Cause, DsmsError, cause_of
 from dsms.live.admission import Admission
+from dsms.live.domain_snapshot import DomainState, TimedSnapshot, restore_snapshot, take_snapshot
+from dsms.live.log_batch import LogBatch
+from dsms.live.log_positions import LogPositions
 from dsms.live.mailbox import Mailbox
 from dsms.live.migration import StateTransfer, extract_state, migrate
 from dsms.live.monitor.metrics import Metrics, Samples
@@ -80,7 +82,7 @@ class Domain:
         self.monitor.phases.set_reason("first", 0.0)
         self._admission = Admission(setup, lambda: (self.monitor, self.engine))
         self._admission.set_plan(query_set.plan)
-        self._quarantine = Quarantine(name)
+        self.quarantined, self.positions = Quarantine(name), LogPositions(name, lambda: self.engine)
         self._iterations, self._is_in_turn = 0, False
         self._last_status = EngineStatus()
         self.watchdog = Watchdog(
@@ -97,23 +99,41 @@ class Domain:
         """Run a job between two turns; the future completes with its result."""
         return self._mailbox.ask(job)
 
-    def admit(self, arrivals: Sequence[tuple[str, Batch | BatchRef]]) -> float:
-        """Admit rows as soon as there is room for them; answers how many tuples are held then."""
+    def position(self, gateway: str) -> int:
+        """The last offset of this gateway's log that was applied."""
+        return self.ask(lambda: self.positions.get(gateway)).result()
+
+    def apply_log_batch(self, batch: LogBatch) -> dict[int, str]:
+        """Apply the next part of a gateway's log, as there is room; answers then why rows were refused, by offset."""
+        refused: dict[int, str] = {}
 
         def enqueue() -> Future[None]:
             self._check()
-            return self._admission.enqueue(arrivals)
+            return self._admission.enqueue(self.positions.make_steps(batch, refused))
 
         self.ask(enqueue).result().result()
-        return self.engine.ledger.held
+        return refused
 
-    def advance(self, stream: str, watermark: int) -> None:
-        """Advance a stream's watermark: no older rows follow."""
-        self.ask(lambda: self.engine.advance(stream, watermark)).result()
+    def reject_waiting(self) -> None:
+        """Refuse the batches that wait for room; gateways send what was not applied again."""
+        self.ask(lambda: self._admission.refuse(DsmsError(f"domain {self.name!r} is full"))).result()
 
-    def end(self) -> None:
-        """End all streams: no more rows follow."""
-        self.ask(lambda: self.engine.end()).result()
+    def snapshot(self, copy_states: Callable[[], object]) -> TimedSnapshot:
+        """Take a snapshot between two turns; `copy_states` copies the operators' state at the same moment."""
+
+        def take() -> TimedSnapshot:
+            self._check()
+            return take_snapshot(self, copy_states)
+
+        return self.ask(take).result()
+
+    def restore(
+        self, snapshot: DomainState, states: Mapping[str, StationState], stalled_station: str | None = None
+    ) -> None:
+        """Continue from a snapshot, without queries so far; those of a stalled station are quarantined."""
+        with self._changing:
+            after = self.query_set.merge(snapshot.query_set)
+            self.ask(lambda: restore_snapshot(self, snapshot, states, after, stalled_station)).result()
 
     def swap(self, policy: str, reason: str) -> dict[str, Any]:
         """Put another policy in charge from the next turn on; answers how long that took."""
@@ -160,7 +180,7 @@ class Domain:
             budget=self._setup.budget,
             ingest=self._admission.status(),
             watchdog=self.watchdog.status(),
-            quarantine=self._quarantine.status(),
+            quarantine=self.quarantined.status(),
             **vars(self._last_status),
         )
 
@@ -190,7 +210,7 @@ class Domain:
         with self._changing:
             before = {query.name for query in self.query_set.plan.queries}
             query_set = self.query_set.add(table, folder, file)
-            self.ask(lambda: self._migrate(query_set)).result()
+            self.ask(lambda: self.migrate(query_set)).result()
             return [query.name for query in query_set.plan.queries if query.name not in before]
 
     def remove(self, query: str) -> int:
@@ -200,7 +220,7 @@ class Domain:
 
             def leave() -> int:
                 number = self.engine.runner.results[query]
-                self._migrate(query_set)
+                self.migrate(query_set)
                 return number
 
             return self.ask(leave).result()
@@ -213,7 +233,7 @@ class Domain:
             def leave() -> StateTransfer:
                 self._check()
                 transfer = extract_state(self.engine, [query.name for query in leaving.plan.queries])
-                self._migrate(staying)
+                self.migrate(staying)
                 return transfer
 
             return leaving, self.ask(leave).result()
@@ -222,15 +242,15 @@ class Domain:
         """Continue queries that another domain has released, with their state."""
         with self._changing:
             query_set = self.query_set.merge(coming)
-            self.ask(lambda: self._migrate(query_set, transfer)).result()
+            self.ask(lambda: self.migrate(query_set, transfer)).result()
 
     def lift(self, query: str) -> list[str]:
         """Lift the quarantine of a query and of all with the same reason; answers which."""
-        return self.ask(lambda: self._quarantine.lift(self.engine, query)).result()
+        return self.ask(lambda: self.quarantined.lift(self.engine, query)).result()
 
     def quarantine(self, station: str, reason: str) -> None:
         """Quarantine the queries that need this operator."""
-        self.ask(lambda: self._quarantine.quarantine(self.engine, station, reason)).result()
+        self.ask(lambda: self.quarantined.quarantine(self.engine, station, reason)).result()
 
     def close(self) -> None:
         """End after the present turn; jobs in the mailbox are run first."""
@@ -261,7 +281,7 @@ class Domain:
         try:
             working = self.engine.step()
             if self.engine.runner.consecutive_failures:
-                self._quarantine.check_failures(self.engine)
+                self.quarantined.check_failures(self.engine)
         except Exception as error:
             log.exception("domain %s has failed", self.name)
             killed, self.cause = self.watchdog.ended, cause_of(error)
@@ -313,8 +333,8 @@ class Domain:
             raise DsmsError(f"domain {self.name!r} is {self.state}: only a {before} domain can become {after}")
         self.state = after
 
-    def _migrate(self, query_set: QuerySet, transfer: StateTransfer | None = None) -> None:
-        """Continue with another query set; if it is invalid, nothing is changed."""
+    def migrate(self, query_set: QuerySet, transfer: StateTransfer | None = None) -> None:
+        """Continue with another query set, between two turns; if it is invalid, nothing is changed."""
         self._check()
         monitor = self.monitor.migrate(query_set.plan)
         observers = (*monitor.observers, *self._observers)
@@ -325,25 +345,5 @@ class Domain:
                 observer.attach(self.engine)
             raise
         self.query_set, self.monitor = query_set, monitor
-        self._quarantine.reapply(self.engine)
+        self.quarantined.reapply(self.engine)
         self._admission.set_plan(query_set.plan)
-
-
-def make_clock(setup: LiveConfig, epoch: float | None, sleep: Callable[[float], object]) -> Clock:
-    """The clock named in the configuration."""
-    if setup.clock == "virtual":
-        return VirtualClock()
-    return PacedClock(epoch, sleep, budget=setup.budget) if setup.clock == "paced" else WallClock(epoch, sleep)
-
-
-def apply_live_defaults(table: Mapping[str, Any], setup: LiveConfig) -> dict[str, Any]:
-    """A plan's table with the defaults of a live system: costs are measured, bad rows become dead letters.
-
-    Rows of streams with a schema come from clients, so the plan's `arrivals` of these streams are dropped.
-    """
-    live = {"on_error": "dead-letter", **({"statistics": "average"} if setup.clock == "wall" else {})}
-    streams = {
-        name: {key: value for key, value in each.items() if key != "arrivals"} if "schema" in each else each
-        for name, each in table.get("streams", {}).items()
-    }
-    return {**table, "streams": streams, "run": {**live, **table.get("run", {})}}

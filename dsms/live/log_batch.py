@@ -1,4 +1,4 @@
-"""A batch of a gateway's log that a domain applies in one step."""
+"""A part of a gateway's log that a domain applies in order."""
 
 from __future__ import annotations
 
@@ -9,11 +9,19 @@ from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
 
 
+class LogItem(NamedTuple):
+    """What a domain has to know of an entry of the log: rows of a stream, or its watermark."""
+
+    offset: int
+    stream: str
+    content: Batch | BatchRef | int
+
+
 class LogBatch(NamedTuple):
     """The entries between two offsets of a gateway's log, limited to streams that the domain reads."""
 
     gateway: str
     after_offset: int  # the offset the domain must have applied before
     last_offset: int  # the offset it has applied then
-    contents: Sequence[tuple[str, Batch | BatchRef | int]] = ()  # by stream, in order: rows, or a watermark
+    items: Sequence[LogItem] = ()
     ends: bool = False  # all streams that the domain reads have ended

@@ -14,7 +14,7 @@ from zlib import crc32
 from dsms.errors import DsmsError
 
 KEPT_CHECKPOINTS = 3
-FORMAT = 3  # raise it when a pickled class moves or changes
+FORMAT = 4  # raise it when a pickled class moves or changes
 MAGIC_PREFIX = b"dsms checkpoint "
 MAGIC = MAGIC_PREFIX + b"%d\n" % FORMAT
 LENGTH_BYTES = 8  # of the length of the table of contents

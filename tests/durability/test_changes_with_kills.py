@@ -41,7 +41,7 @@ def fifths(name: str, sink: str = "jsonl") -> dict[str, Any]:
     return {"queries": {name: {"cql": "SELECT id FROM b WHERE id % 5 = 0", "sink": {sink: f"{name}.{sink}"}}}}
 
 
-class DurableSystem:
+class ChangingSystem:
     """A deployment, a producer at each of its gateways, and a subscriber at the second."""
 
     def __init__(self, folder: Any) -> None:
@@ -160,7 +160,7 @@ def gapless(found: Counter[Any]) -> bool:
 
 @pytest.fixture
 def system(ray_cluster, tmp_path):
-    found = DurableSystem(tmp_path)
+    found = ChangingSystem(tmp_path)
     yield found
     found.close()
 

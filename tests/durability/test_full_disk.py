@@ -9,7 +9,8 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from actors.results.durable_result_hub import DurableResultHub
+from actors.results.release import ReleaseWithCheckpoint
+from actors.results.result_hub import ResultHub
 from dsms import Batch
 from dsms.data.schema import Schema
 from dsms.errors import DsmsError
@@ -67,7 +68,7 @@ def test_results_refused_by_a_full_disk_are_in_their_files_once_there_is_room(di
     told = {form: ({form: f"out.{form}"}, Schema.of({"n": "int64"}), True) for form in ("csv", "jsonl")}
     size, first, second, third = 2_000, *(dict.fromkeys(told, number) for number in (1, 2, 3))
     made = [[(query, turn + 1, rows(*range(turn * size, (turn + 1) * size))) for query in told] for turn in range(3)]
-    outlet = DurableResultHub()
+    outlet = ResultHub(ReleaseWithCheckpoint())
     outlet.open(told, str(disk))
     outlet.take(made[0], 1)
     outlet.release(first)
@@ -84,7 +85,7 @@ def test_results_refused_by_a_full_disk_are_in_their_files_once_there_is_room(di
     assert outlet.status()["queries"][0]["error"] == "[Errno 28] No space left on device"
     ballast.unlink()
     if died:
-        outlet = DurableResultHub()
+        outlet = ResultHub(ReleaseWithCheckpoint())
         outlet.restore(accounts, (), {name: (each, str(disk)) for name, each in told.items()})
         outlet.release(second)
         outlet.take(made[2], 1)

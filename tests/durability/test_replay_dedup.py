@@ -14,9 +14,10 @@ from support.strategies import DETERMINISTIC
 from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoints
 from actors.checkpoints.store import CheckpointStore
 from actors.deployment.actor_handles import wait_until
-from actors.results.durable_result_hub import DurableResultHub
+from actors.results.release import ReleaseWithCheckpoint
 from actors.results.replay_dedup import count_rows, drop_duplicates
-from actors.scheduler.durable_scheduler import DomainCheckpoint
+from actors.results.result_hub import ResultHub
+from actors.scheduler.scheduler import DomainCheckpoint
 from dsms.data.batch import Batch
 from dsms.data.schema import Schema
 from dsms.live.query_set import QuerySet
@@ -128,7 +129,7 @@ def test_rows_are_released_once_though_checkpoints_cannot_be_read(
     tmp_path_factory, covered, lost, again, ahead, more, dies
 ):
     folder, reader = tmp_path_factory.mktemp("redone"), FakeGateway()
-    archive, outlet = CheckpointStore(folder / "durable"), DurableResultHub()
+    archive, outlet = CheckpointStore(folder / "durable"), ResultHub(ReleaseWithCheckpoint())
     outlet.open(QUERIES, str(folder))
     subscribed(outlet, reader)
     maker = Maker(outlet, 1)
@@ -145,7 +146,7 @@ def test_rows_are_released_once_though_checkpoints_cannot_be_read(
     assert saved.numbers == dict.fromkeys(QUERIES, number)
     if dies:  # the result hub too
         past, beyond = archive.past()
-        outlet = DurableResultHub()
+        outlet = ResultHub(ReleaseWithCheckpoint())
         outlet.restore(
             saved.release_records, past, {name: (told, str(folder)) for name, told in QUERIES.items()}, beyond
         )
@@ -161,7 +162,7 @@ def test_rows_are_released_once_though_checkpoints_cannot_be_read(
 
     archive, after = (
         CheckpointStore(folder / "durable"),
-        DurableResultHub(),
+        ResultHub(ReleaseWithCheckpoint()),
     )  # once more, with a readable checkpoint
     saved, _ = archive.latest()
     past, beyond = archive.past()
@@ -180,7 +181,7 @@ def test_rows_are_released_once_though_checkpoints_cannot_be_read(
 
 
 def test_results_of_an_uncommitted_checkpoint_do_not_count_as_released(tmp_path):
-    archive, outlet = CheckpointStore(tmp_path / "durable"), DurableResultHub()
+    archive, outlet = CheckpointStore(tmp_path / "durable"), ResultHub(ReleaseWithCheckpoint())
     outlet.open(QUERIES, str(tmp_path))
     maker = Maker(outlet, 1)
     saved_in(archive, outlet, maker.make(1))

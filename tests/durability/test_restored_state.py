@@ -7,15 +7,14 @@ import math
 import numpy as np
 import pytest
 from support.live.domains import Moody
-from support.live.durable_domains import TABLE, NumberedResults, delivery, domain_on, restored, saved, settled
+from support.live.restored_domains import TABLE, NumberedResults, delivery, domain_on, restored, saved, settled
 
 from actors.checkpoints.plan_diff import diff_plans
 from actors.hosts.host import Host
 from actors.rpc.messages import deserialize
-from dsms.config.live import LiveConfig
+from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.batch import Batch
-from dsms.live.domain import apply_live_defaults
-from dsms.live.log_batch import LogBatch
+from dsms.live.log_batch import LogBatch, LogItem
 from dsms.live.quarantine import FAILURE_LIMIT_BATCHES
 from dsms.live.query_set import QuerySet
 
@@ -140,7 +139,9 @@ def failing(moody, name="ill"):
 def brought(domain, first, count):
     """Rows one by one."""
     for place in range(first, first + count):
-        domain.apply_log_batch(LogBatch("g", place, place + 1, [("a", Batch.of({"n": np.array([place])}))]))
+        domain.apply_log_batch(
+            LogBatch("g", place, place + 1, [LogItem(place + 1, "a", Batch.of({"n": np.array([place])}))])
+        )
         settled(domain)
 
 

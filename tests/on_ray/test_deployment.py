@@ -8,6 +8,7 @@ import pytest
 
 from actors.cluster import cluster
 from actors.control.deploy import up
+from actors.control.deployment import Deployment
 from actors.deployment.actor_handles import (
     DeploymentActors,
     DomainActors,
@@ -15,7 +16,7 @@ from actors.deployment.actor_handles import (
     list_placement_groups,
     wait_until,
 )
-from actors.deployment.deployment import Deployment
+from actors.deployment.launch import DeploymentSpec
 from actors.rpc.messages import get_result, send
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError
@@ -104,8 +105,9 @@ class FakeSystem:
         if exporter is not None:
             exporter.answers = {"listen": ("127.0.0.1", 9471)}
         everyone = DeploymentActors(actors_by_domain, tuple(self.gateways), self.outlet, exporter)
-        self.deployment = Deployment("d", TABLE, "", "p.toml", LiveConfig(domains=domains, **setup), everyone)
-        self.deployment.begin({str(n): names for n, names in enumerate(shares)})
+        live = LiveConfig(domains=domains, **setup)
+        self.deployment = Deployment(DeploymentSpec("d", TABLE, "", "p.toml", live, shares, [1] * domains), everyone)
+        self.deployment.begin()
         self.begun, self.log[:] = list(self.log), []
 
     def asked(self, log=None):

@@ -10,6 +10,7 @@ import pytest
 
 import dsms
 from actors.ingest.gateway import GatewayActor
+from actors.results.release import ReleaseAtOnce
 from actors.results.result_hub import ResultHubActor
 from actors.rpc.messages import get_result, send
 from dsms.data.schema import Schema
@@ -53,13 +54,16 @@ def parts() -> tuple[type, type]:
         def ping(self) -> bool:
             return True
 
-        def arrived(self, parcels: list[Any]) -> int:
+        def position(self, gateway: str) -> int:
+            return 0
+
+        def apply_log_batch(self, batch: Any) -> dict[int, str]:
             import ray
 
-            keys = [parcel.key for _, parcel in parcels]
+            keys = [item.content.key for item in batch.items]
             ray.get(self._hosts[0].give.remote(keys, self._count + 1, self._out))
             self._count += len(keys)
-            return 0
+            return {}
 
     return FakeHost, EchoScheduler
 
@@ -70,13 +74,13 @@ def test_rows_pushed_to_a_gateway_come_back_as_results(ray_cluster: Any, rows: i
     remote = ray_cluster.remote
     host_actor = remote(num_cpus=0, concurrency_groups={"batches": 1})(host_class)
     hosts = [host_actor.remote(), host_actor.remote()]
-    out = ResultHubActor.remote()
+    out = ResultHubActor.remote(ReleaseAtOnce())
     scheduler = remote(num_cpus=0, concurrency_groups={"arrivals": 1})(scheduler_class).remote(hosts, out)
     gate = GatewayActor.remote("g", out)
     try:
         get_result(send(out.open, {"q": (None, N, True)}, "."))
         way = StreamRoute(N, None, (DomainRoute(scheduler, tuple(hosts)),))
-        get_result(send(gate.serve, Routes({"s": way}, {"q": N})))
+        get_result(send(gate.serve, Routes({"s": way}, {"q": N}, schedulers=(scheduler,))))
         host, port = get_result(send(gate.listen, "127.0.0.1", 0))
         with dsms.connect(f"{host}:{port}") as client:
             wanted = client.subscribe("q", after=0)

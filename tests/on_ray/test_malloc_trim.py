@@ -9,6 +9,7 @@ import pytest
 
 from actors.deployment.actor_handles import wait_until
 from actors.hosts.host import Host
+from actors.results.release import ReleaseAtOnce
 from actors.results.result_hub import ResultHubActor
 from actors.rpc.messages import BATCHES, STATE_COPIES, get_result, make_actor_class, send
 
@@ -58,7 +59,7 @@ def test_a_host_that_knows_other_actors_has_imported_no_large_library_but_numpy(
         def modules(self) -> set[str]:
             return set(sys.modules)
 
-    result_hub = ResultHubActor.remote()
+    result_hub = ResultHubActor.remote(ReleaseAtOnce())
     host = make_actor_class(ProbedHost, BATCHES, STATE_COPIES).remote()
     try:
         get_result(send(host.connect_peers, 0, [host], result_hub))

@@ -12,7 +12,6 @@ import pytest
 from support.live.certificates import make_certificate
 from support.live.in_process_domain import FakeDomain, make_plan, make_routes, run_gateway, run_plan
 
-from dsms import DsmsError
 from dsms.net.access import AccessPolicy
 from dsms.net.tokens import Tokens
 
@@ -112,12 +111,10 @@ def test_a_wrong_write_is_refused_before_any_row_is_sent(formats: Any, query: st
 
 
 def test_rows_that_the_system_refuses_fail_the_write_also_when_tasks_are_repeated(formats: Any) -> None:
-    class OverloadedDomain(FakeDomain):
-        def arrived(self, batches: Any) -> int:
-            raise DsmsError("no room")
-
+    domain = FakeDomain(PLAN)
+    domain.error = "no room"
     with (
-        run_gateway(make_routes(PLAN, OverloadedDomain(PLAN))) as (_, address),
+        run_gateway(make_routes(PLAN, domain)) as (_, address),
         pytest.raises(Exception, match="refused: no room"),
     ):
         write(formats.sql("select 1L as n"), address, stream="s")

@@ -280,8 +280,8 @@ class CheckpointStatus:
 
 
 @dataclass(frozen=True)
-class DurableStatus:
-    """The last checkpoint and the recoveries of a durable deployment; `error`: why the last one failed."""
+class RecoveryStatus:
+    """The last checkpoint and the recoveries of a deployment; `error`: why the last one failed."""
 
     folder: str
     checkpoint: CheckpointStatus | None = None
@@ -291,7 +291,7 @@ class DurableStatus:
     worst: float | None = None
 
     @classmethod
-    def of(cls, table: Mapping[str, Any]) -> DurableStatus:
+    def of(cls, table: Mapping[str, Any]) -> RecoveryStatus:
         """From the plain data of a deployment's durability."""
         last = table["checkpoint"]
         return cls(**{**table, "checkpoint": None if last is None else CheckpointStatus(**last)})
@@ -308,7 +308,7 @@ class DeploymentStatus:
     outlet: ResultHubStatus = ResultHubStatus()
     metrics: str | None = None  # where metrics are served
     domains: Sequence[DomainStatus] = ()
-    durable: DurableStatus | None = None
+    durable: RecoveryStatus | None = None
 
     def to_json(self) -> dict[str, Any]:
         """What `dsms status --json` prints."""

@@ -25,13 +25,13 @@ from prometheus_client.metrics_core import Metric as Family
 from prometheus_client.registry import Collector
 
 from actors.metrics.exporter import build_families
-from dsms.config.live import LiveConfig
+from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.batch import Batch
 from dsms.data.journal import Journal
 from dsms.engine.engine import Engine
 from dsms.engine.observers import Observer
 from dsms.engine.runners.runner import Step
-from dsms.live.domain import Domain, apply_live_defaults
+from dsms.live.domain import Domain
 from dsms.live.monitor.metrics import Samples
 from dsms.live.query_set import QuerySet
 from dsms.plan.segment import Segment

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,9 @@ from actors.hosts.runner import ActorRunner
 from dsms.config.live import LiveConfig
 from dsms.data.batch import Batch
 from dsms.engine.runners import BatchRunner
+from dsms.errors import DsmsError
 from dsms.live.domain import Domain
+from dsms.live.log_batch import LogBatch, LogItem
 from dsms.live.query_set import QuerySet
 
 STREAMS = {"s": {"schema": {"x": "int64"}}, "t": {"schema": {"x": "int64"}}}
@@ -59,6 +61,32 @@ class ResultCollector:
             return list(self.rows.get(query, ()))
 
 
+class PushedDomain(Domain):
+    """A domain to which every thread pushes rows as a gateway does; with `saves`, a snapshot follows each push."""
+
+    saves = False
+
+    def admit(self, arrivals):
+        self._apply(arrivals)
+
+    def advance(self, stream, watermark):
+        self._apply([(stream, watermark)])
+
+    def end(self):
+        self._apply([], ends=True)
+
+    def _apply(self, contents, ends=False):
+        gateway = f"thread {threading.get_ident()}"
+        after = self.position(gateway)
+        items = [LogItem(offset, stream, content) for offset, (stream, content) in enumerate(contents, after + 1)]
+        refused = self.apply_log_batch(LogBatch(gateway, after, after + len(items), items, ends))
+        if refused:
+            raise DsmsError(next(iter(refused.values())))
+        if self.saves:
+            with suppress(DsmsError):  # it may have failed meanwhile
+                self.snapshot(getattr(self.engine.runner, "copy_state", lambda: None))
+
+
 def fleet_of(hosts: int, outlet: Any = None, sockets: bool = False) -> HostPool:
     """Return a pool of plain hosts, called directly or through sockets as actors are."""
     return HostPool([Host() for _ in range(hosts)], outlet, sockets)
@@ -68,7 +96,7 @@ def fleet_of(hosts: int, outlet: Any = None, sockets: bool = False) -> HostPool:
 def domain_of(table, results=None, hosts=None, name="0", **setup):
     """Run a domain in this process, or on hosts that are plain objects."""
     fleet = None if hosts is None else fleet_of(hosts, results, sockets=True)
-    found = Domain(
+    found = PushedDomain(
         name,
         QuerySet(table),
         LiveConfig(**setup),

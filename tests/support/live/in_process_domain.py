@@ -5,20 +5,24 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
+from actors.deployment.actor_handles import wait_until
 from actors.ingest.gateway import Gateway
-from dsms import Batch, Engine, Plan, WallClock, plan_from
+from dsms import Batch, DsmsError, Engine, Plan, WallClock, plan_from
 from dsms.data.batch_ref import BatchRef
+from dsms.live.log_batch import LogBatch
 from dsms.live.routes import DomainRoute, Routes, StreamRoute
 from dsms.policies.registry import policy_named
 
 HOST = "127.0.0.1"
+WAIT = 30.0
 
 
 class FakeDomain:
-    """Scheduler and host in one: an engine that gets the announced batches."""
+    """Scheduler and host in one: an engine that applies gateways' logs."""
 
     def __init__(self, plan: Plan, outlet: Any = None) -> None:
         self.outlet = outlet
@@ -28,6 +32,8 @@ class FakeDomain:
         self.due: list[Any] = []
         self.gate = threading.Event()  # cleared, calls take as long as that
         self.gate.set()
+        self.error: str | None = None  # why it refuses all calls
+        self.positions: dict[str, int] = {}  # by gateway
         self._numbers: dict[str, int] = {}
         self._batches: dict[str, Batch] = {}
         self._engine = Engine(plan, policy_named("fifo"), clock=WallClock(), sink=self._sink)
@@ -36,29 +42,51 @@ class FakeDomain:
         self.calls.append(f"put {len(batches)}")
         self._batches |= batches
 
-    def arrived(self, batch_refs: list[tuple[str, BatchRef]]) -> int:
+    def ping(self) -> bool:
+        return True
+
+    def position(self, gateway: str) -> int:
+        self._check()
+        return self.positions.get(gateway, 0)
+
+    def apply_log_batch(self, batch: LogBatch) -> dict[int, str]:
         self.gate.wait(10)
-        self.calls.append(f"arrived {len(batch_refs)}")
-        for stream, ref in batch_refs:
-            batch = self._batches.pop(ref.key)
-            assert (ref.rows, ref.size) == (batch.rows, batch.memory())
-            self.batch_refs.append(ref)
-            self.due.append(batch.arrived)
-            self._engine.push(stream, batch)
+        self._check()
+        if batch.after_offset != self.position(batch.gateway):
+            raise DsmsError(f"its position is {self.position(batch.gateway)}, not {batch.after_offset}")
+        if arrived := sum(isinstance(item.content, BatchRef) for item in batch.items):
+            self.calls.append(f"arrived {arrived}")
+        for _, stream, content in batch.items:
+            if isinstance(content, BatchRef):
+                self._push(stream, content)
+            elif isinstance(content, int):
+                self.calls.append(f"advance {stream} {content}")
+                self._engine.advance(stream, content)
+        if batch.ends:
+            self.calls.append("end")
+            self._engine.end()
         self._engine.run()
-        return 0
+        self.positions[batch.gateway] = batch.last_offset
+        return {}
 
-    def advance(self, stream: str, upto: int) -> None:
-        self.calls.append(f"advance {stream} {upto}")
-        self._engine.advance(stream, upto)
-        self._engine.run()
+    def reject_waiting(self) -> None:
+        """Do nothing: no log batch waits."""
 
-    def end(self) -> None:
-        self.calls.append("end")
-        self._engine.end()
-        self._engine.run()
+    def _push(self, stream: str, ref: BatchRef) -> None:
+        batch = self._batches.pop(ref.key)
+        assert (ref.rows, ref.size) == (batch.rows, batch.memory())
+        self.batch_refs.append(ref)
+        self.due.append(batch.arrived)
+        self._engine.push(stream, batch)
 
-    def records(self, query: str) -> list[dict[str, Any]]:
+    def _check(self) -> None:
+        if self.error is not None:
+            raise DsmsError(self.error)
+
+    def records(self, query: str, count: int = 0) -> list[dict[str, Any]]:
+        """The results of a query, once there are this many."""
+        if count:
+            wait_until(lambda: len(self.records(query)) >= count, WAIT)
         return [row for name, batch in self.results if name == query for row in batch.records()]
 
     def _sink(self, query: str, batch: Batch) -> None:
@@ -88,7 +116,7 @@ def make_routes(plan: Plan, *domains: Any, epoch: float = 0.0) -> Routes:
         if stream.schema is not None
     }
     queries = {query.name: query.node.schema for query in plan.queries if query.node is not None}
-    return Routes(ways, queries, epoch)
+    return Routes(ways, queries, epoch, domains)
 
 
 @contextmanager
@@ -143,3 +171,22 @@ def run_plan(plan: Plan, **options: Any) -> Iterator[tuple[FakeDomain, Gateway, 
         domain = FakeDomain(plan)
         gateway, address = stack.enter_context(run_gateway(make_routes(plan, domain), **options))
         yield domain, gateway, address
+
+
+class Gateways:
+    """Runs gateways whose logs are in memory, or in a folder: tests of gateways run with both."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self.is_stored = folder is not None
+        self._options = {} if folder is None else {"durable": str(folder)}
+
+    def make(self, name: str) -> Gateway:
+        return Gateway(name, **self._options)
+
+    def run_gateway(
+        self, routes: Routes, name: str = "g", **options: Any
+    ) -> AbstractContextManager[tuple[Gateway, str]]:
+        return run_gateway(routes, name, **self._options, **options)
+
+    def run_plan(self, plan: Plan, **options: Any) -> AbstractContextManager[tuple[FakeDomain, Gateway, str]]:
+        return run_plan(plan, **self._options, **options)

@@ -11,14 +11,15 @@ from typing import Any
 
 import ray
 from ray import cloudpickle
+from support.live.domains import PushedDomain
 
 from actors.rpc.messages import ARRIVALS, CONTROL, make_actor_class, send
 from actors.scheduler.scheduler import Scheduler
-from dsms.config.live import LiveConfig
+from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
 from dsms.io import DeadLetterFile
-from dsms.live.domain import Domain, apply_live_defaults
+from dsms.live.log_batch import LogBatch, LogItem
 from dsms.live.query_set import QuerySet
 
 CONTROL_GROUP = "asked"
@@ -85,7 +86,7 @@ class InlineRuntime:
         self._letters = DeadLetterFile(folder / "plan.inline.dead.jsonl")
         self._outlet, self._numbers = FakeResultHub(), Counter[str]()
         query_set = QuerySet(apply_live_defaults(table, setup), folder)
-        self._domain = Domain("inline", query_set, setup, sink=self._sink, aside=self._letters.add)
+        self._domain = PushedDomain("inline", query_set, setup, sink=self._sink, aside=self._letters.add)
         self._domain.start()
 
     def push(self, stream: str, batch: Batch) -> None:
@@ -143,7 +144,7 @@ class RayRuntime:
         key, hosts = str(self._keys), [self._crew.hosts[place] for place in self._routes[stream]]
         ray.get([host.put.remote({key: batch}) for host in hosts])
         batch_ref = BatchRef(key, len(batch), batch.memory(), int(batch.columns["at"].max()))
-        self._crew.ask("arrived", [(stream, batch_ref)], group=ARRIVALS)
+        self._apply([LogItem(self._keys, stream, batch_ref)])
 
     def swap(self, policy: str) -> None:
         self._crew.ask("control", "swap", policy, "asked for")
@@ -155,7 +156,13 @@ class RayRuntime:
         self._crew.ask("control", "resume")
 
     def end(self) -> None:
-        self._crew.ask("end", group=ARRIVALS)
+        self._keys += 1
+        self._apply([], ends=True)
+
+    def _apply(self, items: list[LogItem], ends: bool = False) -> None:
+        """Apply the next entry of a log, as a gateway has it applied."""
+        batch = LogBatch("g", self._keys - 1, self._keys, items, ends)
+        assert self._crew.ask("apply_log_batch", batch, group=ARRIVALS) == {}
 
     def results(self) -> Results:
         put_out = self._crew.ask("settle")

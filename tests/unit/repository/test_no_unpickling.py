@@ -35,7 +35,10 @@ EDGE = (
     "actors.ingest.gateway",
     "actors.ingest.subscribers",
     "actors.ingest.intake",
-    "actors.ingest.dispatcher",
+    "actors.ingest.gateway_log",
+    "actors.ingest.memory_log",
+    "actors.ingest.stored_log",
+    "actors.ingest.log_reader",
     "dsms.storage",
 )
 MODULES = {

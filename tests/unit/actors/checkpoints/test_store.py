@@ -8,7 +8,7 @@ from actors.checkpoints.checkpoint import DeploymentCheckpoint, DomainCheckpoint
 from actors.checkpoints.plan_diff import diff_plans, diff_with_checkpoint
 from actors.checkpoints.store import CheckpointStore
 from actors.deployment.launch import check_durable
-from actors.scheduler.durable_scheduler import DomainCheckpoint
+from actors.scheduler.scheduler import DomainCheckpoint
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError
 from dsms.live.query_set import QuerySet
@@ -46,8 +46,8 @@ def test_a_checkpoint_of_an_older_format_is_refused_in_plain_words(tmp_path):
     saved = DeploymentCheckpoint(0.0, TABLE, QuerySet(TABLE), {"all": "0"}, {"all": ""}, [], {}, {}, 1, 0)
     store.save(saved, DomainCheckpoints({"0": DomainCheckpoint(b"", {}, {}, 0, 0.0)}, {"0": []}))
     [file] = (tmp_path / "checkpoints").iterdir()
-    file.write_bytes(file.read_bytes().replace(b"dsms checkpoint 3\n", b"dsms checkpoint 2\n"))
-    message = r"checkpoint-000000000001' has format 2, this version of dsms reads format 3: resume with the version"
+    file.write_bytes(file.read_bytes().replace(b"dsms checkpoint 4\n", b"dsms checkpoint 3\n"))
+    message = r"checkpoint-000000000001' has format 3, this version of dsms reads format 4: resume with the version"
     with pytest.raises(DsmsError, match=message):
         store.latest()
     with pytest.raises(DsmsError, match=message):

@@ -28,12 +28,12 @@ from dsms.errors import DsmsError, FailedError
 from dsms.live.monitor.status import (
     CheckpointStatus,
     DomainStatus,
-    DurableStatus,
     GatewayStatus,
     IngestStatus,
     LimitStatus,
     QuarantineStatus,
     RecordingStatus,
+    RecoveryStatus,
     RejectedRowsStatus,
     WatchdogStatus,
 )
@@ -465,7 +465,7 @@ def test_checkpoint_and_status_show_durability(call, live, monkeypatch):
     saved = "checkpoint 7, 12,345 bytes in 250 ms, turns paused for 4 ms"
     assert call("checkpoint")[1] == f"dsms: {saved}\n"
     last = CheckpointStatus(**FakeDeployment().checkpoint(), age=0.5)
-    durable = DurableStatus("/d", last, "no space left", 2, 3.0, 4.5)
+    durable = RecoveryStatus("/d", last, "no space left", 2, 3.0, 4.5)
     monkeypatch.setattr(FakeDeployment, "status", lambda self: replace(status_of(domain()), durable=durable))
     assert call("status")[1].splitlines()[1:4] == [
         f"durable in /d: {saved}, 500 ms ago",

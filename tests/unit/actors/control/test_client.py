@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from actors.control import client as asking
-from actors.deployment.deployment import Deployment
+from actors.control.deployment import Deployment
 from actors.scheduler.verbs import ALL_VERBS
 from dsms.errors import DsmsError
 

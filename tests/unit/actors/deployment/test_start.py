@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 import dsms
+from actors.control.deployment import Deployment
 from actors.deployment.actor_handles import DeploymentActors, DomainActors
-from actors.deployment.deployment import Deployment
+from actors.deployment.launch import DeploymentSpec
 from actors.deployment.start_wait import REPORT_INTERVAL_S, StartWait
 from actors.hosts.host import Host
 from actors.ingest.gateway import Gateway
+from actors.results.release import ReleaseAtOnce
 from actors.results.result_hub import ResultHub
 from actors.scheduler.scheduler import Scheduler
 from dsms.config.live import LiveConfig
@@ -46,10 +48,10 @@ def deployment(port, tmp_path):
     """Plain objects in this process; not begun."""
     setup = LiveConfig(port=port)
     scheduler = Scheduler("0", TABLE, str(tmp_path), "plan.toml", None, setup)
-    result_hub = ResultHub()
+    result_hub = ResultHub(ReleaseAtOnce())
     gateway = WatchedGateway(f"127.0.0.1:{port}", result_hub=result_hub)
     parts = DeploymentActors({"0": DomainActors("0", scheduler, (Host(),))}, (gateway,), result_hub)
-    made = Deployment("d", TABLE, str(tmp_path), "plan.toml", setup, parts)
+    made = Deployment(DeploymentSpec("d", TABLE, str(tmp_path), "plan.toml", setup, [["all"]], [1]), parts)
     yield made
     made.down()
 
@@ -57,8 +59,8 @@ def deployment(port, tmp_path):
 def test_a_client_is_refused_until_the_gateway_can_serve_it_and_is_told_all_streams_then(deployment, port):
     with pytest.raises(DsmsError, match="deployment 'd' is being started: starting its actors"):
         deployment.identity()
-    assert deployment.begin({"0": ["all"]}) == [("127.0.0.1", port)]
-    [refusal] = deployment._parts.gateways[0].refusals
+    assert deployment.begin() == [("127.0.0.1", port)]
+    [refusal] = deployment._system.actors.gateways[0].refusals
     assert "refused" in refusal
     assert deployment.identity()["gateways"] == [f"127.0.0.1:{port}"]
     assert deployment.starting_step() is None

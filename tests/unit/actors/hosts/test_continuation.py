@@ -26,7 +26,7 @@ BRANCHES = {
 POLICIES = ("fifo", "chain", "greedy", "fas-mcq", "rr-query", "rr", "mtiq")
 
 
-class TurnLog(Observer):
+class TurnsByOperator(Observer):
     """Records the operators of each turn and the rows that they take."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class TurnLog(Observer):
         self.rows += [step.taken for step in steps]
 
 
-class CountingPool(HostPool):
+class GrantCountingPool(HostPool):
     """Counts the grants that the scheduler sends."""
 
     grants = 0
@@ -62,9 +62,9 @@ class Live:
             "run": {"statistics": "average"},
         }
         fleet = fleet_of(hosts, None, sockets)
-        fleet.__class__ = CountingPool
-        assert isinstance(fleet, CountingPool)
-        self.pool, self.log, self.results = fleet, TurnLog(), list[tuple[str, list[int]]]()
+        fleet.__class__ = GrantCountingPool
+        assert isinstance(fleet, GrantCountingPool)
+        self.pool, self.log, self.results = fleet, TurnsByOperator(), list[tuple[str, list[int]]]()
         self.engine = Engine(
             plan_from(table),
             policy_named(policy),

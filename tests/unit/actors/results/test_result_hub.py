@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from support.live.in_process_domain import FakeDomain, make_plan, make_routes, run_gateway
 
 import dsms
+from actors.results.release import ReleaseAtOnce, ReleaseWithCheckpoint
 from actors.results.result_hub import ResultHub
 from dsms import Batch, DsmsError
 from dsms.data.schema import Schema
@@ -21,6 +22,24 @@ from dsms.live.reorder_buffer import ReorderBuffer
 from dsms.live.routes import Routes
 
 N = Schema.of({"n": "int64"})
+
+
+class CoveredHub(ResultHub):
+    """A result hub whose results a checkpoint covers as soon as they have come."""
+
+    def __init__(self) -> None:
+        super().__init__(ReleaseWithCheckpoint())
+
+    def take(self, results: Any, incarnation: int = 0) -> None:
+        super().take(results, incarnation)
+        numbers = {name: self._release.count(channel) for name, channel in self._channels.items()}
+        self.snapshot(numbers)
+        self.release(numbers)
+
+
+@pytest.fixture(params=["at once", "with checkpoint"])
+def outlet(request: pytest.FixtureRequest) -> ResultHub:
+    return ResultHub(ReleaseAtOnce()) if request.param == "at once" else CoveredHub()
 
 
 def rows(*numbers: int, **attributes: Any) -> Batch:
@@ -54,8 +73,7 @@ def test_early_results_are_held_and_the_last_ones_are_kept() -> None:
     assert order.after(0) == []
 
 
-def test_lines_are_written_at_once_and_parquet_at_the_end(tmp_path: Path) -> None:
-    outlet = ResultHub()
+def test_lines_are_written_at_once_and_parquet_at_the_end(outlet: ResultHub, tmp_path: Path) -> None:
     outlet.open({"j": ({"jsonl": "j.jsonl"}, N, True), "c": ({"csv": "c.csv"}, N, False)}, str(tmp_path))
     outlet.open({"p": ({"parquet": "p.parquet"}, N, True), "none": (None, N, True)}, str(tmp_path))
     for query in ("j", "c", "p", "none", "nobody"):
@@ -75,8 +93,7 @@ def test_lines_are_written_at_once_and_parquet_at_the_end(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["c.csv", "j.jsonl", "p.parquet"]
 
 
-def test_unknown_columns_are_inferred_from_the_first_rows(tmp_path: Path) -> None:
-    outlet = ResultHub()
+def test_unknown_columns_are_inferred_from_the_first_rows(outlet: ResultHub, tmp_path: Path) -> None:
     outlet.open({"q": ({"jsonl": "q.jsonl"}, None, True)}, str(tmp_path))
     outlet.take([("q", 1, Batch.of({"who": ["a"], "x": [0.5]}, ts=1))])
     assert lines(tmp_path / "q.jsonl") == [{"ts": 1, "who": "a", "x": 0.5}]
@@ -85,8 +102,7 @@ def test_unknown_columns_are_inferred_from_the_first_rows(tmp_path: Path) -> Non
     outlet.close()
 
 
-def test_a_file_that_cannot_be_opened_is_an_error_and_opens_none(tmp_path: Path) -> None:
-    outlet = ResultHub()
+def test_a_file_that_cannot_be_opened_is_an_error_and_opens_none(outlet: ResultHub, tmp_path: Path) -> None:
     with pytest.raises(DsmsError, match=r"queries\.b\.sink"):
         outlet.open({"a": (None, N, True), "b": ({"jsonl": "no/b.jsonl"}, N, True)}, str(tmp_path))
     assert outlet.status() == {"queries": []}
@@ -95,9 +111,8 @@ def test_a_file_that_cannot_be_opened_is_an_error_and_opens_none(tmp_path: Path)
         outlet.open({"a": (None, N, True)}, str(tmp_path))
 
 
-def test_subscribers_get_kept_results_and_what_follows(tmp_path: Path) -> None:
+def test_subscribers_get_kept_results_and_what_follows(outlet: ResultHub, tmp_path: Path) -> None:
     plan = make_plan({"s": {"n": "int64"}}, q="SELECT n FROM s WHERE n > 1")
-    outlet = ResultHub()
     outlet.open({"q": (None, N, True)}, str(tmp_path))
     domain = FakeDomain(plan, outlet)
     with (
@@ -125,8 +140,7 @@ def test_subscribers_get_kept_results_and_what_follows(tmp_path: Path) -> None:
         assert next(later).number == 5
 
 
-def test_a_query_that_is_added_again_continues_its_numbers(tmp_path: Path) -> None:
-    outlet = ResultHub()
+def test_a_query_that_is_added_again_continues_its_numbers(outlet: ResultHub, tmp_path: Path) -> None:
     outlet.open({"q": (None, N, True)}, str(tmp_path))
     with run_gateway(Routes(queries={"q": N}), result_hub=outlet) as (_, address), dsms.connect(address) as client:
         wanted = client.subscribe("q", after=0)
@@ -143,8 +157,7 @@ def test_a_query_that_is_added_again_continues_its_numbers(tmp_path: Path) -> No
         ]
 
 
-def test_two_gateways_each_get_the_results_of_their_subscribers(tmp_path: Path) -> None:
-    outlet = ResultHub()
+def test_two_gateways_each_get_the_results_of_their_subscribers(outlet: ResultHub, tmp_path: Path) -> None:
     outlet.open({"q": (None, N, True), "r": (None, N, True)}, str(tmp_path))
     routes = Routes(queries={"q": N, "r": N})
     with (
@@ -162,9 +175,9 @@ def test_two_gateways_each_get_the_results_of_their_subscribers(tmp_path: Path) 
 
 
 def test_an_unknown_query_is_refused_and_columns_of_functions_come_with_the_first_rows(
+    outlet: ResultHub,
     tmp_path: Path,
 ) -> None:
-    outlet = ResultHub()
     outlet.open({"f": (None, None, True)}, str(tmp_path))
     with run_gateway(Routes(), result_hub=outlet) as (_, address), dsms.connect(address) as client:
         with pytest.raises(DsmsError, match=r"no query 'g'.*there are \['f'\]"):
@@ -180,8 +193,7 @@ def test_an_unknown_query_is_refused_and_columns_of_functions_come_with_the_firs
         assert client.queries["f"] == Schema.of({"who": "string", "x": "float64"})
 
 
-def test_the_result_hub_knows_which_results_are_missing(tmp_path: Path) -> None:
-    outlet = ResultHub()
+def test_the_result_hub_knows_which_results_are_missing(outlet: ResultHub, tmp_path: Path) -> None:
     outlet.open({"q": (None, N, True), "r": (None, N, True)}, str(tmp_path))
     for number in (1, 2):
         outlet.take([("q", number, rows(number))])
@@ -189,9 +201,8 @@ def test_the_result_hub_knows_which_results_are_missing(tmp_path: Path) -> None:
     assert outlet.find_incomplete({"q": 3, "r": 1}) == ["q", "r"]
 
 
-def test_a_query_that_never_started_leaves_its_file_as_it_was(tmp_path: Path) -> None:
+def test_a_query_that_never_started_leaves_its_file_as_it_was(outlet: ResultHub, tmp_path: Path) -> None:
     (tmp_path / "q.parquet").write_text("there before")
-    outlet = ResultHub()
     outlet.open({"q": ({"parquet": "q.parquet"}, N, True)}, str(tmp_path))
     outlet.close_query("q", False)
     assert (tmp_path / "q.parquet").read_text() == "there before"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import ray
 from ray import exceptions
+from support.live.domains import PushedDomain
 from support.messages import pass_on
 
 from actors.hosts.grant import Forward, TurnReport
@@ -27,7 +28,6 @@ from actors.transport.address import KEY_BYTES, Address, machine_id
 from dsms.config.live import LiveConfig
 from dsms.data.batch import Batch
 from dsms.errors import Cause, DsmsError, OperatorError, cause_of
-from dsms.live.domain import Domain
 from dsms.live.query_set import QuerySet
 
 MISLEADING = "a process is gone with the operators in it"  # in an error that means something else
@@ -187,7 +187,7 @@ def test_a_domain_and_its_scheduler_say_why_it_has_failed(cause, tmp_path, monke
         raise OperatorError("no", cause)
 
     table = {"streams": {"s": {"schema": {"id": "int64"}}}, "queries": {"q": {"cql": "SELECT id FROM s"}}}
-    domain = Domain("0", QuerySet(table), LiveConfig())
+    domain = PushedDomain("0", QuerySet(table), LiveConfig())
     assert domain.cause is None
     monkeypatch.setattr(type(domain.engine), "step", step)
     domain._step()
@@ -209,7 +209,7 @@ def test_an_operators_own_end_of_file_is_an_error_in_code():
         "run": {"on_error": "fail"},
     }
     runner = partial(ActorRunner, host_pool=HostPool([Host()], sockets=True))
-    domain = Domain("0", QuerySet(table), LiveConfig(), runner=runner)
+    domain = PushedDomain("0", QuerySet(table), LiveConfig(), runner=runner)
     domain.start()
     try:
         domain.admit([("s", Batch.of({"id": np.array([1])}))])

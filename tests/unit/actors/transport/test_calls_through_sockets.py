@@ -26,7 +26,7 @@ from dsms.errors import Cause, DsmsError, OperatorError
 LIMIT_S = 30.0
 
 
-class Adder:
+class AddingActor:
     """Adds up what it is given."""
 
     def __init__(self) -> None:
@@ -60,14 +60,14 @@ class Adder:
 
 
 @pytest.fixture
-def adder() -> Iterator[Adder]:
-    made = Adder()
+def adder() -> Iterator[AddingActor]:
+    made = AddingActor()
     yield made
     made.listener.close()
 
 
 @pytest.fixture
-def handle(adder: Adder) -> Any:
+def handle(adder: AddingActor) -> Any:
     return use_socket(adder, adder.listener.address)
 
 
@@ -91,7 +91,7 @@ def test_large_batches_and_calls_from_several_threads_do_not_mix(handle: Any) ->
     assert wrong == []
 
 
-def test_an_answer_that_comes_later_does_not_hold_up_the_next_call(adder: Adder, handle: Any) -> None:
+def test_an_answer_that_comes_later_does_not_hold_up_the_next_call(adder: AddingActor, handle: Any) -> None:
     later = send(handle.later)
     assert get_result(send(handle.add, 2.0)) == 2.0
     assert drop_answered([later], 0.0) == [later]
@@ -112,7 +112,7 @@ def test_what_cannot_be_encoded_fails_alone(handle: Any) -> None:
     assert get_result(send(handle.add, 1.0)) == 1.0
 
 
-def test_a_call_without_an_answer_is_carried_out(adder: Adder, handle: Any) -> None:
+def test_a_call_without_an_answer_is_carried_out(adder: AddingActor, handle: Any) -> None:
     cast(handle.tell, 3.0)
     assert adder.told.wait(LIMIT_S)
     assert adder.total == 3.0
@@ -124,7 +124,7 @@ def test_the_calls_of_a_gateway_go_the_same_way(handle: Any) -> None:
     calls.close()
 
 
-def test_methods_that_are_not_offered_go_to_the_actor_itself(adder: Adder, handle: Any) -> None:
+def test_methods_that_are_not_offered_go_to_the_actor_itself(adder: AddingActor, handle: Any) -> None:
     assert handle.by_ray() == "through Ray"
     assert get_actor(handle) is adder
     assert get_actor(adder) is adder
@@ -137,12 +137,12 @@ def test_a_handle_can_be_passed_on_and_compared() -> None:
     assert hash(copy) == hash(handle)
 
 
-def test_on_another_machine_all_methods_go_through_ray(adder: Adder) -> None:
+def test_on_another_machine_all_methods_go_through_ray(adder: AddingActor) -> None:
     away = adder.listener.address._replace(machine="elsewhere")
     assert use_socket(adder, away).add(1.0) == 1.0
 
 
-def test_calls_under_way_fail_when_the_process_is_gone(adder: Adder, handle: Any) -> None:
+def test_calls_under_way_fail_when_the_process_is_gone(adder: AddingActor, handle: Any) -> None:
     ends = Channel(adder.listener.address)
     later = ends.call("later", ())
     ends.close()
@@ -156,14 +156,14 @@ def test_calls_under_way_fail_when_the_process_is_gone(adder: Adder, handle: Any
     assert get_result(send(handle.add, 1.0)) == 1.0  # on a connection of its own
 
 
-def test_nobody_who_listens_is_a_process_that_is_gone(adder: Adder) -> None:
+def test_nobody_who_listens_is_a_process_that_is_gone(adder: AddingActor) -> None:
     away = adder.listener.address._replace(name="dsms-nobody")
     with pytest.raises(OperatorError) as caught:
         Channel(away)
     assert caught.value.cause is Cause.PROCESS_GONE
 
 
-def test_strangers_keep_nobody_out(adder: Adder, handle: Any) -> None:
+def test_strangers_keep_nobody_out(adder: AddingActor, handle: Any) -> None:
     strangers = []
     for _ in range(2 * STRANGERS_LIMIT):
         stranger = socket.socket(socket.AF_UNIX)
@@ -174,7 +174,7 @@ def test_strangers_keep_nobody_out(adder: Adder, handle: Any) -> None:
         stranger.close()
 
 
-def test_a_wrong_key_is_hung_up_on(adder: Adder) -> None:
+def test_a_wrong_key_is_hung_up_on(adder: AddingActor) -> None:
     wrong = connect(adder.listener.address._replace(key=bytes(32)), Role.CALLS)
     with suppress(OSError):
         wrong.send((1, "add", (1.0,)))
@@ -183,7 +183,7 @@ def test_a_wrong_key_is_hung_up_on(adder: Adder) -> None:
     assert adder.total == 0
 
 
-def test_a_message_that_cannot_be_read_ends_its_connection_only(adder: Adder, handle: Any) -> None:
+def test_a_message_that_cannot_be_read_ends_its_connection_only(adder: AddingActor, handle: Any) -> None:
     broken = connect(adder.listener.address, Role.CALLS)
     broken.send("not a call")
     with pytest.raises((EOFError, OSError)):

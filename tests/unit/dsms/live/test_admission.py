@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from concurrent.futures import Future
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from dsms.config.live import LiveConfig
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
 from dsms.errors import DsmsError, PlanError
-from dsms.live.admission import AdmissionQueue
+from dsms.live.admission import AdmissionQueue, AdmissionStep
 from dsms.live.memory_limit import MemoryLimits, read_memory_bytes
 from dsms.live.monitor.status import LimitStatus
 
@@ -22,15 +24,17 @@ class Room:
 
     def __init__(self, *streams: str) -> None:
         self.held, self.inside = 0, list[str]()
-        self.gate = AdmissionQueue(MemoryLimits(rows=10), self._admit)
+        self.gate = AdmissionQueue(MemoryLimits(rows=10), lambda stream, rows: 0.0)
         self.gate.set_timestamped_streams(streams)
 
-    def _admit(self, stream: str, rows: Batch | BatchRef, push: bool) -> float:
+    def enqueue(self, *arrivals: tuple[str, BatchRef | None]) -> Future[None]:
+        return self.gate.enqueue(AdmissionStep(partial(self._admit, *each), *each) for each in arrivals)
+
+    def _admit(self, stream: str, rows: BatchRef | None) -> None:
         if stream == "wrong":
             raise DsmsError("no such stream")
-        self.held += len(rows)
+        self.held += 0 if rows is None else len(rows)
         self.inside.append(stream)
-        return 0.0
 
     def admit_waiting(self, idle: bool = False) -> bool:
         return self.gate.admit_waiting(self.held / 10, idle)
@@ -42,8 +46,8 @@ def rows_of(rows: int, latest: int | None = None) -> BatchRef:
 
 def test_rows_are_admitted_in_order_until_the_domain_is_full() -> None:
     room = Room()
-    first = room.gate.enqueue([("a", rows_of(6)), ("b", rows_of(6))])
-    second = room.gate.enqueue([("c", rows_of(1)), ("d", rows_of(1))])
+    first = room.enqueue(("a", rows_of(6)), ("b", rows_of(6)))
+    second = room.enqueue(("c", rows_of(1)), ("d", rows_of(1)))
     assert room.admit_waiting()
     assert (room.inside, first.done(), second.done(), room.gate.has_waiting) == (["a", "b"], True, False, True)
     assert room.gate.status().waiting == 2
@@ -51,7 +55,7 @@ def test_rows_are_admitted_in_order_until_the_domain_is_full() -> None:
 
 def test_a_full_domain_admits_rows_again_below_seven_eighths() -> None:
     room = Room()
-    room.gate.enqueue([("a", rows_of(10)), ("b", rows_of(1))])
+    room.enqueue(("a", rows_of(10)), ("b", rows_of(1)))
     room.admit_waiting()
     room.held = 9
     assert not room.admit_waiting()
@@ -62,7 +66,7 @@ def test_a_full_domain_admits_rows_again_below_seven_eighths() -> None:
 
 def test_while_nothing_can_run_more_rows_are_admitted_up_to_a_limit() -> None:
     room = Room()
-    room.gate.enqueue([("a", rows_of(1)) for _ in range(100)])
+    room.enqueue(*(("a", rows_of(1)) for _ in range(100)))
     room.admit_waiting()
     while room.admit_waiting(idle=True):
         pass
@@ -71,54 +75,49 @@ def test_while_nothing_can_run_more_rows_are_admitted_up_to_a_limit() -> None:
 
 def test_while_nothing_can_run_the_lagging_stream_is_admitted_above_the_limit() -> None:
     room = Room("bids", "asks")
-    room.gate.enqueue([("bids", rows_of(20, latest=100))])
+    room.enqueue(("bids", rows_of(20, latest=100)))
     room.admit_waiting()
-    answer = room.gate.enqueue([("bids", rows_of(5, latest=200)), ("asks", rows_of(5, latest=50))])
+    answer = room.enqueue(("bids", rows_of(5, latest=200)), ("asks", rows_of(5, latest=50)))
     assert room.gate.lagging_streams() == ["asks"]
     assert room.admit_waiting(idle=True)
-    assert (room.inside, answer.done()) == (["bids", "asks"], False)
-    assert not room.admit_waiting(idle=True)
-    assert room.gate.is_stuck
+    assert (room.inside, answer.done()) == (["bids", "bids", "asks"], True)  # a request keeps its order
+    assert not room.gate.has_waiting
 
 
 def test_a_stream_that_has_caught_up_waits_like_all_others() -> None:
     room = Room("bids", "asks")
-    room.gate.enqueue([("bids", rows_of(20, latest=100)), ("asks", rows_of(1, latest=100))])
+    room.enqueue(("bids", rows_of(20, latest=100)), ("asks", rows_of(1, latest=100)))
     room.admit_waiting()
     room.admit_waiting(idle=True)
-    room.gate.enqueue([("asks", rows_of(1, latest=200))])
+    room.enqueue(("asks", rows_of(1, latest=200)))
     assert not room.admit_waiting(idle=True)
     assert room.inside == ["bids", "asks"]
 
 
 def test_rows_that_fail_are_reported_and_the_others_admitted() -> None:
     room = Room()
-    wrong, right = room.gate.enqueue([("wrong", rows_of(1)), ("a", rows_of(1))]), room.gate.enqueue([("b", rows_of(1))])
+    wrong, right = room.enqueue(("wrong", rows_of(1)), ("a", rows_of(1))), room.enqueue(("b", rows_of(1)))
     room.admit_waiting()
     assert isinstance(wrong.exception(), DsmsError)
     assert right.result() is None
-    assert room.inside == ["a", "b"]
+    assert room.inside == ["b"]  # the rest of a request that failed is not admitted
 
 
-def test_an_atomic_request_is_admitted_in_one_step_by_its_job() -> None:
+def test_what_takes_no_room_is_admitted_by_a_full_domain_after_what_came_before_it() -> None:
     room = Room()
-    done = list[str]()
-    room.gate.enqueue([("a", rows_of(10))])
-    answer = room.gate.enqueue_atomic([("b", rows_of(3)), ("c", rows_of(3))], lambda: done.append("both") or 7)
-    failing = room.gate.enqueue_atomic([("d", rows_of(1))], lambda: 1 // 0)
+    room.enqueue(("a", rows_of(10)))
+    behind, free = room.enqueue(("b", rows_of(1)), ("b", None)), room.enqueue(("c", None))
     room.admit_waiting()
-    assert (room.inside, done, answer.done()) == (["a"], [], False)
+    assert (room.inside, behind.done(), free.done()) == (["a", "c"], False, True)
     room.held = 0
     room.admit_waiting()
-    assert (room.inside, done, answer.result()) == (["a", "b", "c"], ["both"], 7)
-    with pytest.raises(ZeroDivisionError):
-        failing.result()
+    assert (room.inside, behind.done()) == (["a", "c", "b", "b"], True)
 
 
 def test_waiting_requests_are_refused_with_the_reason() -> None:
     room = Room()
-    room.gate.enqueue([("a", rows_of(10))])
-    waiting = room.gate.enqueue([("b", rows_of(1))])
+    room.enqueue(("a", rows_of(10)))
+    waiting = room.enqueue(("b", rows_of(1)))
     room.admit_waiting()
     room.gate.refuse(DsmsError("closed"))
     with pytest.raises(DsmsError, match="closed"):

@@ -6,11 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.live.domains import STREAMS, Moody, ResultCollector, batch, domain_of, settled, values
+from support.live.domains import STREAMS, Moody, PushedDomain, ResultCollector, batch, domain_of, settled, values
 
 from dsms.data.batch import Batch
 from dsms.errors import DsmsError
-from dsms.live.domain import Domain
 from dsms.live.monitor.status import QuarantineStatus, RejectedRowsStatus
 from dsms.live.quarantine import FAILURE_LIMIT_BATCHES
 
@@ -28,7 +27,7 @@ def table(function: Callable[[Batch], Any]) -> dict[str, Any]:
     }
 
 
-def push(domain: Domain, first: int, batches: int) -> None:
+def push(domain: PushedDomain, first: int, batches: int) -> None:
     for x in range(first, first + batches):
         domain.admit([("s", batch(x))])
         settled(domain)

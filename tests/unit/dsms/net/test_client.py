@@ -14,6 +14,7 @@ from support.live.in_process_domain import CuttingProxy, FakeDomain, make_plan, 
 
 import dsms
 from actors.deployment.actor_handles import wait_until
+from actors.results.release import ReleaseAtOnce
 from actors.results.result_hub import ResultHub
 from dsms import Batch, DsmsError
 from dsms.cli import main
@@ -102,7 +103,7 @@ def test_a_large_batch_is_split() -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_connections_that_break_again_and_again_lose_and_duplicate_nothing(seed: int) -> None:
-    outlet = ResultHub()
+    outlet = ResultHub(ReleaseAtOnce())
     outlet.open({"all": (None, N, True)}, ".")
     domain = FakeDomain(PLAN, outlet)
     with run_gateway(make_routes(PLAN, domain), result_hub=outlet) as (_, address):
@@ -280,7 +281,7 @@ def test_a_subscription_that_is_not_read_fails_at_its_limit() -> None:
 def test_the_command_line_pushes_files_and_prints_results(
     tmp_path: Any, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    outlet = ResultHub()
+    outlet = ResultHub(ReleaseAtOnce())
     outlet.open({"all": (None, N, True)}, ".")
     domain = FakeDomain(PLAN, outlet)
     (tmp_path / "rows.csv").write_text("n\n1\n2\n3\n")

@@ -20,6 +20,7 @@ import dsms
 from actors.console.server import serve
 from actors.control import client as control_client
 from actors.control.client import ControlClient
+from actors.results.release import ReleaseAtOnce
 from actors.results.result_hub import ResultHub
 from dsms.config.live import LiveConfig
 from dsms.data.schema import Schema
@@ -38,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 
 def test_clients_push_and_subscribe_over_tls(made: Certificate, monkeypatch: pytest.MonkeyPatch) -> None:
-    outlet = ResultHub()
+    outlet = ResultHub(ReleaseAtOnce())
     outlet.open({"all": (None, Schema.of({"n": "int64"}), True)}, ".")
     domain = FakeDomain(PLAN, outlet)
     terms = AccessPolicy(Tokens.of(push="p", read="r"), made)

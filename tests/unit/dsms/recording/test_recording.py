@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
+from support.live.domains import PushedDomain
 from support.paths import TESTS
 
 import dsms
@@ -22,7 +23,6 @@ from dsms.data.batch_ref import BatchRef
 from dsms.engine.runners import BatchRunner
 from dsms.errors import DsmsError
 from dsms.io.table_parts import DictionaryColumn, read_parts, write_part
-from dsms.live.domain import Domain
 from dsms.live.monitor.status import RecordingStatus
 from dsms.live.query_set import QuerySet
 from dsms.recording import RunRecorder, read_recordings, recorder
@@ -181,7 +181,7 @@ def test_rows_are_recorded_with_their_counts_and_measured_costs(tmp_path):
 def domain_with(folder, setup, table=None):
     table = table or {"streams": {"s": STREAM}, "queries": {"even": QUERY}}
     watching = RunRecorder(folder / "0", "live", strict=False, began=0.0)
-    domain = Domain("0", QuerySet(table), setup, recorder=watching)
+    domain = PushedDomain("0", QuerySet(table), setup, recorder=watching)
     domain.start()
     return domain
 
@@ -365,7 +365,7 @@ def test_a_live_domain_goes_on_when_its_recording_fails_and_says_so(tmp_path, mo
     watching = RunRecorder(tmp_path / "0", "live", strict=False)
     (tmp_path / "0/memory").touch()
     table = {"streams": {"s": STREAM}, "queries": {"even": QUERY}}
-    domain = Domain(
+    domain = PushedDomain(
         "0", QuerySet(table), LiveConfig(), recorder=watching, sink=lambda query, batch: found.append(len(batch))
     )
     domain.start()

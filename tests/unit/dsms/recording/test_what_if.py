@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from support.live.domains import PushedDomain
 
 import dsms
 from dsms import Batch, Engine, PacedClock, plan_from, policy_named
@@ -15,7 +16,6 @@ from dsms.cli import main
 from dsms.cli.arguments import parse_policy_list
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError, PolicyError
-from dsms.live.domain import Domain
 from dsms.live.query_set import QuerySet
 from dsms.recording import RunRecorder, read_recordings
 from dsms.recording.measured_costs import RecordedWork, TurnOverhead
@@ -166,7 +166,7 @@ def played(folder, policy, seconds=1.5):
         "run": {"slice": 0.01},
     }  # fmt: skip
     watching = RunRecorder(folder / "0", "live", strict=False)
-    domain = Domain("0", QuerySet(table), LiveConfig(policy=policy, clock="paced"), recorder=watching)
+    domain = PushedDomain("0", QuerySet(table), LiveConfig(policy=policy, clock="paced"), recorder=watching)
     domain.start()
     draw, begun, at = np.random.default_rng(7), time.monotonic(), 0.0
     while at < seconds:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.live.durable_domains import TABLE, NumberedResults, delivery, domain_on, restored, saved, settled
+from support.live.restored_domains import TABLE, NumberedResults, delivery, domain_on, end, restored, saved, settled
 from support.strategies import DETERMINISTIC
 
 from actors.deployment.actor_handles import wait_until
@@ -27,7 +27,7 @@ def once(counts):
         for count in counts:
             domain.apply_log_batch(delivery(at, count))
             at += count
-        domain.end()
+        domain.apply_log_batch(end(at))
         return taken.rows(settled(domain))
 
 
@@ -58,12 +58,12 @@ def test_results_are_the_same_wherever_the_domain_is_saved_and_however_much_work
     hosts = [Host(), Host()]
     with domain_on(hosts, taken, QuerySet(TABLE, queries=[])) as domain:
         restored(domain, data)
-        assert domain.position("g") == at
+        assert domain.position("g") == 2 * at
         assert domain.status().policy == policy
         for count in counts[cut:]:
             domain.apply_log_batch(delivery(at, count))
             at += count
-        domain.end()
+        domain.apply_log_batch(end(at))
         assert taken.rows(settled(domain)) == once(counts)
     numbers = sorted(taken.results)
     assert numbers == [
@@ -95,13 +95,13 @@ def test_a_log_batch_at_another_offset_is_refused_and_changes_nothing():
     with domain_on([Host()], NumberedResults()) as domain:
         domain.apply_log_batch(delivery(0, 3))
         for after in (0, 5):
-            with pytest.raises(DsmsError, match=f"log of 'g' up to 3: a batch after {after} does not follow"):
+            with pytest.raises(DsmsError, match=f"log of 'g' up to 6: a batch after {2 * after} does not follow"):
                 domain.apply_log_batch(delivery(after, 3))
-        assert (domain.position("g"), domain.position("other")) == (3, 0)
+        assert (domain.position("g"), domain.position("other")) == (6, 0)
         assert [stream.rows for stream in domain.status().streams] == [3, 3]
 
 
-def test_a_log_batch_that_waits_for_room_can_be_rejected_and_sent_again():
+def test_of_a_log_batch_that_is_rejected_while_it_waits_for_room_the_rest_can_be_sent_again():
     with domain_on([Host()], NumberedResults(), most_rows=4) as domain, ThreadPoolExecutor() as pool:
         domain.pause()
         domain.apply_log_batch(delivery(0, 3))
@@ -110,10 +110,27 @@ def test_a_log_batch_that_waits_for_room_can_be_rejected_and_sent_again():
         domain.reject_waiting()
         with pytest.raises(DsmsError, match="domain '0' is full"):
             waiting.result()
-        assert domain.position("g") == 3
+        assert domain.position("g") == 6
         domain.resume()
         domain.apply_log_batch(delivery(3, 3))
-        assert domain.position("g") == 6
+        assert domain.position("g") == 12
+
+
+def test_a_snapshot_in_the_middle_of_a_log_batch_has_the_items_before_it_and_the_rest_follows():
+    hosts, taken = [Host()], NumberedResults()
+    with domain_on(hosts, NumberedResults(), most_rows=2) as domain, ThreadPoolExecutor() as pool:
+        domain.pause()
+        waiting = pool.submit(domain.apply_log_batch, delivery(0, 3))
+        assert wait_until(lambda: domain.position("g") == 3, 30)  # of stream a, not of stream b
+        data = saved(domain, hosts)
+        domain.reject_waiting()
+        assert isinstance(waiting.exception(), DsmsError)
+    with domain_on([Host()], taken, QuerySet(TABLE, queries=[])) as domain:
+        restored(domain, data)
+        domain.resume()
+        domain.apply_log_batch(delivery(0, 3)._replace(after_offset=3, items=delivery(0, 3).items[1:]))
+        domain.apply_log_batch(end(3))
+        assert taken.rows(settled(domain)) == once([3])
 
 
 def test_a_state_copy_does_not_change_and_loads_as_writeable():

@@ -1,4 +1,4 @@
-"""A durable gateway stores rows before it acknowledges them, and delivers them from its log to domains."""
+"""A gateway with a log on disk stores rows before it acknowledges them, and delivers them from there to domains."""
 
 from __future__ import annotations
 
@@ -27,30 +27,27 @@ PLAN = make_plan({"s": {"n": "int64"}, "t": {"n": "int64"}}, all="SELECT n FROM 
 WAIT = 30.0
 
 
-class FakeDurableDomain(FakeDomain):
-    """A domain that knows its position in a log; it may fail for a while."""
+class LoggedDomain(FakeDomain):
+    """A domain behind one gateway, at a position in its log; it may fail for a while."""
 
     def __init__(self, plan=PLAN, stands=0):
         super().__init__(plan)
-        self.stands, self.working, self.ended = stands, True, False
+        self.positions["g"] = stands
 
-    def position(self, gateway):
-        if not self.working:
-            raise DsmsError("it is gone")
-        return self.stands
+    @property
+    def stands(self):
+        return self.positions.get("g", 0)
 
-    def apply_log_batch(self, delivery):
-        if not self.working or delivery.after_offset != self.stands:
-            raise DsmsError(f"its position is {self.stands}, not {delivery.after_offset}")
-        self.arrived([(stream, parcel) for stream, parcel in delivery.contents if not isinstance(parcel, int)])
-        self.stands, self.ended = delivery.last_offset, self.ended or delivery.ends
+    @stands.setter
+    def stands(self, offset):
+        self.positions["g"] = offset
 
-    def reject_waiting(self):
-        """Do nothing: no log batch waits."""
+    @property
+    def ended(self):
+        return "end" in self.calls
 
     def numbers(self, count):
-        wait_until(lambda: len(self.records("all")) >= count, WAIT)
-        return [row["n"] for row in self.records("all")]
+        return [row["n"] for row in self.records("all", count)]
 
 
 class FakeRemoteMethod:
@@ -70,7 +67,7 @@ class FakeRemoteMethod:
         return self._called
 
 
-class FullDomain(FakeDurableDomain):
+class FullDomain(LoggedDomain):
     """A domain without room for rows, until a test makes room."""
 
     def __init__(self, pool):
@@ -84,7 +81,7 @@ class FullDomain(FakeDurableDomain):
             self.waits.set()
             assert self.declined.wait(WAIT)
             raise DsmsError("it is full")
-        FakeDurableDomain.apply_log_batch(self, delivery)
+        return LoggedDomain.apply_log_batch(self, delivery)
 
     def reject_waiting(self):
         self.declined.set()
@@ -92,7 +89,7 @@ class FullDomain(FakeDurableDomain):
 
 @contextmanager
 def durable(folder, *domains, **terms):
-    routes = replace(make_routes(PLAN, *domains), schedulers=domains)
+    routes = make_routes(PLAN, *domains)
     with run_gateway(routes, durable=str(folder), terms=AccessPolicy(**terms)) as (gateway, address):
         yield gateway, address
 
@@ -112,29 +109,29 @@ def sent(client, numbers, count):
 
 
 def test_rows_are_acknowledged_without_a_reader_and_delivered_when_there_is_one(tmp_path):
-    domain = FakeDurableDomain()
-    domain.working = False
+    domain = LoggedDomain()
+    domain.error = "it is gone"
     with durable(tmp_path, domain) as (gateway, address):
         pushed(address, 1, 2, 3)
         assert wait_until(lambda: gateway.status()["log"]["error"] == "it is gone", WAIT)
-        domain.working = True
+        domain.error = None
         assert domain.numbers(3) == [1, 2, 3]
         stands = {"offset": 3, "behind": 0, "bytes": 0, "full": False, "error": None}
         assert wait_until(lambda: gateway.status()["log"] == stands, WAIT)
 
 
 def test_a_new_process_continues_at_the_domains_position_and_knows_every_producer(tmp_path):
-    with durable(tmp_path, FakeDurableDomain()) as (_, address):
+    with durable(tmp_path, LoggedDomain()) as (_, address):
         pushed(address, 1, 2, 3)
-    domain = FakeDurableDomain(stands=1)
+    domain = LoggedDomain(stands=1)
     with durable(tmp_path, domain) as (_, address):
         pushed(address, 3, 4)  # 3 came before
         assert domain.numbers(3) == [2, 3, 4]
 
 
 def test_a_domain_that_reads_no_stream_advances_in_the_log_too(tmp_path):
-    idle = FakeDurableDomain(make_plan({"t": {"n": "int64"}}, all="SELECT n FROM t"))
-    routes = make_routes(PLAN, domain := FakeDurableDomain())
+    idle = LoggedDomain(make_plan({"t": {"n": "int64"}}, all="SELECT n FROM t"))
+    routes = make_routes(PLAN, domain := LoggedDomain())
     with run_gateway(replace(routes, schedulers=(domain, idle)), durable=str(tmp_path)) as (_, address):
         pushed(address, 1, 2)
         assert wait_until(lambda: idle.stands == 2, WAIT)
@@ -142,7 +139,7 @@ def test_a_domain_that_reads_no_stream_advances_in_the_log_too(tmp_path):
 
 
 def test_held_rows_are_stored_and_delivered_by_the_next_routes_from_one_offset_on(tmp_path):
-    first, second = FakeDurableDomain(), FakeDurableDomain()
+    first, second = LoggedDomain(), LoggedDomain()
     with durable(tmp_path, first) as (gateway, address):
         pushed(address, 1, 2)
         first.numbers(2)
@@ -150,13 +147,13 @@ def test_held_rows_are_stored_and_delivered_by_the_next_routes_from_one_offset_o
         assert first.stands == 2
         pushed(address, 3, producer="q")
         second.stands = first.stands
-        gateway.serve(replace(make_routes(PLAN, second), schedulers=(second,)))
+        gateway.serve(make_routes(PLAN, second))
         assert (second.numbers(1), first.numbers(2)) == ([3], [1, 2])
 
 
 def test_hold_waits_for_a_full_domain_only_where_all_must_have_the_same_rows(tmp_path):
     pool = ThreadPoolExecutor()
-    full, other = FullDomain(pool), FakeDurableDomain()
+    full, other = FullDomain(pool), LoggedDomain()
     with pool, durable(tmp_path, full, other) as (gateway, address):
         pushed(address, 1, 2, 3)
         assert other.numbers(3) == [1, 2, 3]
@@ -169,12 +166,12 @@ def test_hold_waits_for_a_full_domain_only_where_all_must_have_the_same_rows(tmp
         full.full = False
         gateway.hold(["s"], True)
         assert full.stands == other.stands == 3
-        gateway.serve(replace(make_routes(PLAN, full, other), schedulers=(full, other)))
+        gateway.serve(make_routes(PLAN, full, other))
         assert full.numbers(4) == other.numbers(4) == [1, 2, 3, 4]
 
 
 def test_truncated_entries_are_not_delivered_and_a_log_shorter_than_a_domains_position_is_refused(tmp_path):
-    with durable(tmp_path / "one", domain := FakeDurableDomain()) as (gateway, address):
+    with durable(tmp_path / "one", domain := LoggedDomain()) as (gateway, address):
         pushed(address, 1, 2, 3)
         domain.numbers(3)
         gateway.truncate(2)
@@ -187,7 +184,7 @@ def test_truncated_entries_are_not_delivered_and_a_log_shorter_than_a_domains_po
 
 def test_an_end_is_stored_too_and_a_new_process_refuses_later_rows(tmp_path):
     with (
-        durable(tmp_path, domain := FakeDurableDomain()) as (_, address),
+        durable(tmp_path, domain := LoggedDomain()) as (_, address),
         dsms.connect(address, producer="p") as client,
     ):
         client.push("s", {"n": [1]})
@@ -195,7 +192,7 @@ def test_an_end_is_stored_too_and_a_new_process_refuses_later_rows(tmp_path):
         client.end("t")
         client.flush(WAIT)
         assert wait_until(lambda: domain.ended, WAIT)
-    late = FakeDurableDomain()
+    late = LoggedDomain()
     with durable(tmp_path, late) as (_, address):
         assert wait_until(lambda: late.ended, WAIT)
         client = dsms.connect(address, producer="q")
@@ -212,7 +209,7 @@ def test_a_refused_frame_may_be_sent_again_under_its_number_to_a_new_process(tmp
         "queries": {"all": {"cql": "SELECT n FROM s"}},
     })  # fmt: skip
     for bad in (True, False):
-        routes = replace(make_routes(plan, domain := FakeDurableDomain(plan)), schedulers=(domain,))
+        routes = make_routes(plan, domain := LoggedDomain(plan))
         with run_gateway(routes, durable=str(tmp_path)) as (_, address):
             client = dsms.connect(address, producer="p")
             client.push("s", {**nulls, "at": np.array([2**62])} if bad else nulls, number=7)
@@ -227,8 +224,8 @@ def test_a_refused_frame_may_be_sent_again_under_its_number_to_a_new_process(tmp
 
 def test_no_client_is_read_while_a_domain_is_too_far_behind_also_by_a_new_process(tmp_path):
     frame, most = np.arange(1000), 100_000  # of 8,000 bytes
-    domain = FakeDurableDomain()
-    domain.working = False
+    domain = LoggedDomain()
+    domain.error = "it is gone"
     with durable(tmp_path, domain, stored=most) as (gateway, address):
         client = dsms.connect(address, producer="p", patience=1.0)
         sending = threading.Thread(target=sent, args=(client, frame, 400), daemon=True)
@@ -244,7 +241,7 @@ def test_no_client_is_read_while_a_domain_is_too_far_behind_also_by_a_new_proces
         stored = gateway.status()["log"]["offset"]
     with durable(tmp_path, domain, stored=most) as (gateway, address):
         assert gateway.status()["log"]["full"]
-        domain.working = True
+        domain.error = None
         assert wait_until(lambda: domain.stands == stored, WAIT)
         with dsms.connect(address, producer="q") as client:
             client.push("s", {"n": frame})
@@ -254,7 +251,7 @@ def test_no_client_is_read_while_a_domain_is_too_far_behind_also_by_a_new_proces
 
 
 def test_no_client_is_read_while_no_checkpoint_can_be_saved(tmp_path):
-    domain = FakeDurableDomain()
+    domain = LoggedDomain()
     with durable(tmp_path, domain) as (gateway, address):
         pushed(address, 1)
         gateway.stop_ingest(True)
@@ -286,10 +283,10 @@ def test_the_log_lag_is_exact_to_a_grain_and_never_too_small(sizes, at, gone, gr
 
 
 def test_entries_outside_the_cache_are_read_from_the_file(tmp_path, monkeypatch):
-    monkeypatch.setattr("actors.ingest.durable_intake.LogCache", partial(LogCache, size=100))
-    domain = FakeDurableDomain()
-    domain.working = False
+    monkeypatch.setattr("actors.ingest.stored_log.LogCache", partial(LogCache, size=100))
+    domain = LoggedDomain()
+    domain.error = "it is gone"
     with durable(tmp_path, domain) as (_, address):
         pushed(address, *range(1, 40))
-        domain.working = True
+        domain.error = None
         assert domain.numbers(39) == list(range(1, 40))

@@ -1,4 +1,4 @@
-"""The durable result hub holds results until a checkpoint covers them; each is released once, whatever dies."""
+"""A result hub holds results until a checkpoint covers them; each is released once, whatever dies."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from support.live.in_process_domain import make_plan, make_routes, run_gateway
 
 import dsms
 from actors.deployment.actor_handles import wait_until
-from actors.results.durable_result_hub import DurableResultHub
+from actors.results.release import ReleaseWithCheckpoint
+from actors.results.result_hub import ResultHub
 from dsms import Batch
 from dsms.data.schema import Schema
 from dsms.errors import PlanError
@@ -25,7 +26,7 @@ def rows(*numbers):
 
 
 def opened(folder):
-    outlet = DurableResultHub()
+    outlet = ResultHub(ReleaseWithCheckpoint())
     outlet.open(FILES, str(folder))
     return outlet
 
@@ -49,7 +50,7 @@ def upto(number):
 
 def again(folder, accounts, past=()):
     """A new process restored from a checkpoint."""
-    outlet = DurableResultHub()
+    outlet = ResultHub(ReleaseWithCheckpoint())
     outlet.restore(accounts, past, {name: (told, str(folder)) for name, told in FILES.items()})
     return outlet
 

@@ -1,4 +1,4 @@
-"""Makes durable domains in this process, saves and restores them, and numbers their results."""
+"""Makes domains on hosts in this process, saves and restores them, and numbers their results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from actors.hosts.state_copy import StateCopy, load_state_copy
 from actors.rpc.messages import deserialize, serialize
 from dsms.config.live import LiveConfig
 from dsms.data.batch import Batch
-from dsms.live.durable_domain import DurableDomain
-from dsms.live.log_batch import LogBatch
+from dsms.live.domain import Domain
+from dsms.live.log_batch import LogBatch, LogItem
 from dsms.live.query_set import QuerySet
 
 STREAM = {"schema": {"id": "int64", "k": "int64", "at": "int64"}, "timestamp": "at"}
@@ -57,7 +57,7 @@ class NumberedResults:
 @contextmanager
 def domain_on(hosts, taken, query_set=None, policy="fifo", **live):
     fleet, setup = HostPool(hosts, taken, sockets=True), LiveConfig(policy=policy, durable="d", **live)
-    found = DurableDomain("0", query_set or QuerySet(TABLE), setup, runner=partial(ActorRunner, host_pool=fleet))
+    found = Domain("0", query_set or QuerySet(TABLE), setup, runner=partial(ActorRunner, host_pool=fleet))
     found.start()
     try:
         yield found
@@ -66,12 +66,18 @@ def domain_on(hosts, taken, query_set=None, policy="fifo", **live):
 
 
 def delivery(after, count):
-    """The next rows of both streams, as one entry of a log each."""
-    contents = []
-    for stream in "ab":
+    """The next rows of both streams, as one entry of a log each; an entry has as many offsets as rows."""
+    items = []
+    for place, stream in enumerate("ab"):
         ids = np.arange(after, after + count) * (1 if stream == "a" else 2)
-        contents.append((stream, Batch.of({"id": ids, "k": ids % 3, "at": ids * 10})))
-    return LogBatch("g", after, after + count, contents)
+        offset = 2 * after + (1 + place) * count
+        items.append(LogItem(offset, stream, Batch.of({"id": ids, "k": ids % 3, "at": ids * 10})))
+    return LogBatch("g", 2 * after, 2 * (after + count), items)
+
+
+def end(after):
+    """The end of both streams after this many rows of each."""
+    return LogBatch("g", 2 * after, 2 * after, ends=True)
 
 
 def settled(domain):
