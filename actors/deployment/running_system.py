@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from actors.deployment.actor_handles import DeploymentActors, DomainActors, wait_until
@@ -14,6 +15,7 @@ from actors.deployment.start_wait import STALL_LIMIT_S
 from actors.results.result_hub import QueryOutput
 from actors.rpc.answers import ANSWER_TIMEOUT_S, await_answer, await_answers
 from actors.rpc.messages import CONTROL, Arguments, R, send
+from actors.transport.handle import use_socket
 from dsms.clock import wall_time_s
 from dsms.errors import DsmsError, PlanError, existing
 from dsms.live.query_set import QuerySet
@@ -51,8 +53,10 @@ class RunningSystem:
 
     def open_domains(self, domains: Collection[str], resumed: bool) -> None:
         """Open the engines of these domains; `resumed` ones have no queries yet."""
+        result_hub = self.actors.result_hub
+        result_hub = use_socket(result_hub, self.call(result_hub.listen_address))
         opening = [
-            send(one.scheduler.open, list(one.hosts), self.actors.result_hub, self.epoch, one.incarnation, resumed)
+            send(one.scheduler.open, list(one.hosts), result_hub, self.epoch, one.incarnation, resumed)
             for one in (self.actors.actors_by_domain[domain] for domain in domains)
         ]
         await_answers(opening, "opening the domains", max(MIGRATION_TIMEOUT_S, self._answer_timeout_s))
@@ -103,10 +107,24 @@ class RunningSystem:
 
     def publish_routes(self) -> None:
         """Send routes to the gateways: every domain that reads a stream gets it once."""
-        domains = [(one, self.call_control(one.scheduler.routes)) for one in self.actors.actors_by_domain.values()]
+        domains = [
+            (self._use_sockets(one), self.call_control(one.scheduler.routes))
+            for one in self.actors.actors_by_domain.values()
+        ]
         routes = build_routes(self.query_set.plan, domains, self.epoch)
         serving = [send(gateway.serve, routes) for gateway in self.actors.gateways]
         await_answers(serving, "sending routes to the gateways", self._answer_timeout_s)
+
+    def _use_sockets(self, domain_actors: DomainActors) -> DomainActors:
+        """Handles of a domain's actors that gateways on its machine call through sockets."""
+        scheduler, hosts = self.call_control(domain_actors.scheduler.addresses)
+        if not hosts:
+            return domain_actors  # plain objects in this process
+        return replace(
+            domain_actors,
+            scheduler=use_socket(domain_actors.scheduler, scheduler),
+            hosts=tuple(map(use_socket, domain_actors.hosts, hosts)),
+        )
 
     def wait_for_results(self, numbers: Mapping[str, int]) -> bool:
         """Wait until all results that hosts have sent are at the result hub; returns whether they came in time."""

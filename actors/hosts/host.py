@@ -289,7 +289,9 @@ class Host:
 
     def _fetch_batch(self, batch_ref: BatchRef) -> Batch:
         """The rows of a batch reference, with the scheduler's stamps on them."""
-        batch = self._wait_for_item(self._batches, batch_ref.key, f"the rows of {batch_ref.key!r}")
+        batch = batch_ref.batch
+        if batch is None:
+            batch = self._wait_for_item(self._batches, batch_ref.key, f"the rows of {batch_ref.key!r}")
         stamped = replace(
             batch, seq=batch_ref.seq, arrived=batch_ref.arrived if batch_ref.due is None else batch.arrived
         )

@@ -34,7 +34,7 @@ class HostPool:
     ) -> None:
         self.hosts = list(hosts)
         by_socket = any(is_remote(host.grant) for host in hosts) if sockets is None else sockets
-        addresses = self.each(lambda _, host: send(host.listen_address)) if by_socket else []
+        self.addresses = addresses = self.each(lambda _, host: send(host.listen_address)) if by_socket else []
         if by_socket:
             self.hosts = [use_socket(get_actor(h), address) for h, address in zip(hosts, addresses, strict=True)]
         self.epoch = Epoch()  # raised when another thread has work for the engine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING, cast
 
 from dsms.net.client.connection import enable_keepalive
@@ -31,6 +32,8 @@ class ClientConnection(asyncio.Protocol):
         self._due = False  # whether an acknowledgement is scheduled
         self._unattributed_bytes = 0  # received, and not yet counted for a frame
         self._paused = self._leaving = False
+        self._messages: deque[Message | WireError] = deque()  # received, and not yet handled
+        self._subscribing = 0  # subscriptions that the result hub does not know yet
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Wait for the client's hello, up to a time limit."""
@@ -55,12 +58,8 @@ class ClientConnection(asyncio.Protocol):
         before = self.session.held
         messages = self.session.feed(data)
         self._sessions.count_incomplete(self.session.held - before)
-        for message in messages:
-            if not self._leaving:
-                self._handle(message)
-        if self.session.is_over:
-            self.close()
-        self.update_flow()
+        self._messages.extend(messages)
+        self._handle_messages()
 
     def accept(self, producer: ProducerState) -> None:
         """Register the producer; it may send rows once it knows which of its frames are safe."""
@@ -73,10 +72,10 @@ class ClientConnection(asyncio.Protocol):
         """Pause or resume reading, by the bytes in flight."""
         if self._producer is None or self._leaving:
             return
-        if not self._paused and (self._producer.is_full or self._sessions.intake.is_full):
+        if not self._paused and (self._messages or self._producer.is_full or self._sessions.intake.is_full):
             self._paused = True
             self._transport.pause_reading()
-        elif self._paused and self._producer.has_room and not self._sessions.intake.is_full:
+        elif self._paused and not self._messages and self._producer.has_room and not self._sessions.intake.is_full:
             self._paused = False
             self._transport.resume_reading()
 
@@ -119,6 +118,18 @@ class ClientConnection(asyncio.Protocol):
             self._transport.close()
             self._loop.call_later(CLOSE_TIMEOUT_S, self._transport.abort)
 
+    def _handle_messages(self) -> None:
+        """Handle what has come; what follows a subscription waits until results cannot be missed any more."""
+        while self._messages and not self._subscribing and not self._leaving:
+            self._handle(self._messages.popleft())
+        if self.session.is_over and not self._messages:
+            self.close()
+        self.update_flow()
+
+    def _finish_subscribing(self) -> None:
+        self._subscribing -= 1
+        self._handle_messages()
+
     def _handle(self, message: Message | WireError) -> None:
         match message:
             case WireError(lost=True):
@@ -134,7 +145,8 @@ class ClientConnection(asyncio.Protocol):
             case End():
                 self._sessions.intake.end(message.stream, self._refuse_if_failed)
             case Subscribe():
-                self._sessions.subscribers.subscribe(self, message.query, message.after)
+                self._subscribing += 1
+                self._sessions.subscribers.subscribe(self, message.query, message.after, self._finish_subscribing)
             case Unsubscribe():
                 self._sessions.subscribers.unsubscribe(self, message.query)
             case Bye():

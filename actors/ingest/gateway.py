@@ -31,6 +31,8 @@ from actors.rpc.messages import (
     make_actor_class,
     send,
 )
+from actors.transport.handle import use_socket
+from actors.transport.listener import Listener
 from dsms.errors import DsmsError
 from dsms.live.monitor.metrics import Samples
 from dsms.live.routes import Routes
@@ -64,6 +66,7 @@ class Gateway:
         intake = Intake(name, self._calls, self._log)
         self._sessions = SessionTable(name, self._calls, result_hub, intake, self._terms.connections)
         self._sessions.subscribers.retries_subscribe = bool(durable)
+        self._listener = Listener({"results": self.results})  # for a result hub on this machine
         self._address: tuple[str, int] | None = None
         self._has_routes = False
         self._servers: list[asyncio.Server] = []
@@ -79,8 +82,9 @@ class Gateway:
         if not self._has_routes:
             raise DsmsError(f"gateway {self._name!r} has no routes yet: it cannot serve clients")
         if self._result_hub is not None:
+            handle = get_own_handle(self) if is_remote(self._result_hub.subscribe) else None
             self._sessions.subscribers.gateway_handle = (
-                get_own_handle(self) if is_remote(self._result_hub.subscribe) else self
+                self if handle is None else use_socket(handle, self._listener.address)
             )
 
         certificate = self._terms.certificate
@@ -196,6 +200,7 @@ class Gateway:
             self._thread.join(CLOSE_TIMEOUT_S)
             self._log.close()
             self._calls.close()
+            self._listener.close()
 
     def _run_on_loop(self, work: Coroutine[object, None, T]) -> T:
         """Run a coroutine in the event loop's thread and wait for it."""

@@ -20,6 +20,8 @@ from dsms.errors import existing
 from dsms.live.routes import Routes, StreamRoute
 from dsms.net.wire import Advance, Data, End
 
+INLINE_LIMIT_BYTES = 32 * 1024  # a larger batch goes to its hosts past the scheduler
+
 
 class Intake:
     """Checks messages and appends them to the log, which one `LogReader` for each scheduler delivers.
@@ -94,7 +96,10 @@ class Intake:
     def make_batch_ref(
         self, stream: str, batch: Batch, scheduler: SchedulerHandle
     ) -> tuple[tuple[BatchHost, ...], BatchRef, Batch]:
-        """The hosts that get a batch for a scheduler, the reference for the scheduler, and the batch for the hosts."""
+        """The hosts that get a batch for a scheduler, the reference for the scheduler, and the batch for the hosts.
+
+        A small batch travels with its reference, so no host gets it.
+        """
         route = self.routes.streams[stream]
         hosts = next(target.hosts for target in route.targets if target.scheduler == scheduler)
         due: float | None = None
@@ -103,7 +108,9 @@ class Intake:
             due = float(batch.each("arrived").mean())
         self._count += 1
         latest = None if route.timestamp is None else max_timestamp(batch, route.timestamp)
-        return hosts, BatchRef(f"{self._prefix}{self._count}", batch.rows, batch.memory(), latest, due), batch
+        size = batch.memory()
+        key, own = f"{self._prefix}{self._count}", batch if size <= INLINE_LIMIT_BYTES else None
+        return hosts if own is None else (), BatchRef(key, batch.rows, size, latest, due, batch=own), batch
 
     def _refusal(self, stream: str, route: StreamRoute, batch: Batch) -> str | None:
         """Why rows are refused; None if they are taken."""

@@ -67,13 +67,19 @@ class Subscribers:
     def __len__(self) -> int:
         return sum(map(len, self._subscriptions.values()))
 
-    def subscribe(self, reader: SubscriberConnection, query: str, after: int | None) -> None:
-        """Subscribe to a query: from the next result on, or from the kept results after a number."""
+    def subscribe(
+        self, reader: SubscriberConnection, query: str, after: int | None, on_begin: Callable[[], None] = lambda: None
+    ) -> None:
+        """Subscribe to a query: from the next result on, or from the kept results after a number.
+
+        `on_begin` is called when no later result can be missed, or the subscription is refused.
+        """
         subscription = Subscriber()
         self._subscriptions.setdefault(query, {})[reader] = subscription
         task = asyncio.get_running_loop().create_task(self._begin(reader, query, after, subscription))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: on_begin())
 
     def unsubscribe(self, reader: SubscriberConnection, query: str) -> None:
         """Cancel a subscription."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -11,10 +12,13 @@ from typing import Any
 
 from actors.cluster.malloc_trim import start_malloc_trim
 from actors.ingest.handles import NumberedBatch, ResultReceiver
+from actors.results.one_at_a_time import one_at_a_time
 from actors.results.output_channel import OutputChannel
 from actors.results.release import Release, ReleaseAtOnce, ReleaseRecord, ReleaseWithCheckpoint
 from actors.rpc.calls import Calls
 from actors.rpc.messages import RESULTS, JsonObject, Result, make_actor_class
+from actors.transport.address import Address
+from actors.transport.listener import Listener
 from dsms import io  # whose functions import pyarrow when they are used
 from dsms.data.schema import Schema
 from dsms.errors import DsmsError, existing
@@ -24,9 +28,9 @@ QueryOutput = tuple[Any, Schema | None, bool]
 
 
 class ResultHub:
-    """Takes each query's numbered batches from hosts and passes them on in order; one thread, so nothing is locked.
+    """Takes each query's numbered batches from hosts and passes them on in order.
 
-    `release` decides when they leave.
+    `release` decides when they leave. Calls come through Ray and, one thread for each host, through sockets.
     """
 
     def __init__(self, release: Release) -> None:
@@ -37,7 +41,16 @@ class ResultHub:
         self._ended: dict[str, int] = {}  # removed queries: if one is added again, its numbers continue
         self._lost_gateways: list[tuple[str, ResultReceiver]] = []  # that did not answer; filled by another thread
         self._calls = Calls()
+        self.lock = threading.RLock()
+        self._listener: Listener | None = None
 
+    def listen_address(self) -> Address:
+        """Open the socket through which hosts on this machine send results; returns its address."""
+        if self._listener is None:
+            self._listener = Listener({"take": self.take})
+        return self._listener.address
+
+    @one_at_a_time
     def open(self, queries: Mapping[str, QueryOutput], folder: str, at: Mapping[str, int] | None = None) -> None:
         """Expect results of these queries too; their files are relative to the folder.
 
@@ -62,22 +75,27 @@ class ResultHub:
         for channel in made.values():
             self._release.open(channel)
 
+    @one_at_a_time
     def take(self, results: Iterable[Result], incarnation: int = 0) -> None:
         """Take results; those of a removed query are dropped."""
         self._emit(self._release.take(results, incarnation))
 
+    @one_at_a_time
     def snapshot(self, numbers: Mapping[str, int]) -> dict[str, ReleaseRecord]:
         """Record, for a checkpoint, how to release results up to these numbers after a crash."""
         return self._held_release.snapshot(numbers)
 
+    @one_at_a_time
     def release(self, numbers: Mapping[str, int]) -> None:
         """Release results up to these numbers: the checkpoint that covers them is committed."""
         self._emit(self._held_release.release(numbers))
 
+    @one_at_a_time
     def rewind(self, numbers: Mapping[str, int], over: Iterable[int]) -> None:
         """Expect the results after these numbers again: the domains that produced them are rebuilt."""
         self._held_release.rewind(numbers, over)
 
+    @one_at_a_time
     def restore(
         self,
         release_records: Mapping[str, ReleaseRecord],
@@ -120,6 +138,7 @@ class ResultHub:
             raise DsmsError("results are released at once: no checkpoint covers them")
         return self._release
 
+    @one_at_a_time
     def subscribe(
         self, query: str, gateway: ResultReceiver, name: str, after: int | None = None
     ) -> tuple[int, list[NumberedBatch]]:
@@ -135,14 +154,17 @@ class ResultHub:
         self._gateways[query][name] = gateway  # last: once listed, it gets the next result
         return past
 
+    @one_at_a_time
     def unsubscribe(self, query: str, name: str) -> None:
         """Stop sending a query's results to a gateway."""
         self._gateways[query].pop(name, None)
 
+    @one_at_a_time
     def find_incomplete(self, numbers: Mapping[str, int]) -> list[str]:
         """The queries whose results up to these numbers have not all arrived."""
         return [name for name, channel in self._channels.items() if self._release.count(channel) < numbers.get(name, 0)]
 
+    @one_at_a_time
     def close_query(self, query: str, has_started: bool = True) -> None:
         """Stop expecting results of a query and finish its file; one that has not started is left as it was.
 
@@ -154,6 +176,7 @@ class ResultHub:
             self._release.close(query)
             channel.close(has_started)
 
+    @one_at_a_time
     def status(self) -> JsonObject:
         """What has arrived of each query."""
         return {
@@ -173,6 +196,7 @@ class ResultHub:
     def ping(self) -> None:
         """Answer: the process runs."""
 
+    @one_at_a_time
     def close(self) -> None:
         """Finish all files."""
         for query in list(self._channels):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from concurrent.futures import Future
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import ray
 
@@ -19,6 +20,8 @@ from actors.hosts.runner import ActorRunner
 from actors.hosts.state_copy import StateCopy, load_state_copy
 from actors.rpc.messages import ARRIVALS, CONTROL, PlanTable, deserialize, make_actor_class, serialize
 from actors.scheduler.verbs import VERBS
+from actors.transport.address import Address
+from actors.transport.listener import Listener
 from dsms.config.live import LiveConfig, apply_live_defaults
 from dsms.data.dead_letter import DeadLetter
 from dsms.engine.observers import Observer
@@ -72,6 +75,7 @@ class Scheduler:
         )
         self._has_lost_letters = False  # whether dead letters could not be written
         self._domain: Domain | None = None
+        self._listener: Listener | None = None
         self._open = ExitStack()
 
     def open(
@@ -99,6 +103,12 @@ class Scheduler:
         )
         self._domain.start()
 
+    def addresses(self) -> tuple[Address, list[Address]]:
+        """Where gateways on this machine call this scheduler and its hosts."""
+        if self._listener is None:
+            self._listener = Listener({"apply_log_batch": self._start_log_batch})
+        return self._listener.address, self._runner.host_pool.addresses
+
     def ping(self) -> bool:
         """Answer that the process runs."""
         return True
@@ -108,6 +118,10 @@ class Scheduler:
 
     def apply_log_batch(self, log_batch: LogBatch) -> dict[int, str]:
         return self._running_domain.apply_log_batch(log_batch)
+
+    def _start_log_batch(self, fields: Sequence[Any]) -> Future[dict[int, str]]:
+        """Apply a log batch that comes through the socket, whose next call does not wait for it."""
+        return self._running_domain.start_log_batch(LogBatch.read(fields))
 
     def reject_waiting(self) -> None:
         self._running_domain.reject_waiting()
@@ -197,6 +211,8 @@ class Scheduler:
 
     def close(self) -> dict[str, int]:
         """Stop and drop what is queued; returns the number of the last result of each query."""
+        if self._listener is not None:
+            self._listener.close()
         if self._domain is not None:
             self._domain.close()
         self._dead_letters.close()

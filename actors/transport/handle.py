@@ -8,6 +8,7 @@ from typing import Any, TypeVar, cast
 
 from actors.transport.address import Address
 from actors.transport.channel import Channel
+from dsms.errors import OperatorError
 
 T = TypeVar("T")
 _channels: dict[str, Channel] = {}  # of this process, by the name of the address
@@ -23,8 +24,13 @@ class SocketMethod:
         self._address, self._name = address, name
 
     def call(self, *arguments: object) -> Future[Any]:
-        """Call it; the future completes with the answer."""
-        return get_channel(self._address).call(self._name, arguments)
+        """Call it; the future completes with the answer, or with an error where the actor's process is gone."""
+        try:
+            return get_channel(self._address).call(self._name, arguments)
+        except OperatorError as error:
+            failed: Future[Any] = Future()
+            failed.set_exception(error)
+            return failed
 
     def cast(self, *arguments: object) -> None:
         """Call it without an answer."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dsms.data.batch import Batch
 from dsms.errors import DsmsError
 
 
 @dataclass(frozen=True, slots=True)
 class BatchRef:
     """A batch that lies where its readers are, under a key: how much it is, and what is stamped on it when it enters.
+
+    A small batch travels with its reference instead.
 
     It has the attributes of a Batch that the engine reads; its sender has checked the rows against the schema.
     """
@@ -23,6 +26,7 @@ class BatchRef:
     arrived: float = 0.0
     ts: int = 0
     watermark: int | None = None
+    batch: Batch | None = field(default=None, compare=False, repr=False)  # None: it lies where its readers are
 
     def __post_init__(self) -> None:
         if self.rows < 1:

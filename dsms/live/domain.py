@@ -105,14 +105,17 @@ class Domain:
 
     def apply_log_batch(self, batch: LogBatch) -> dict[int, str]:
         """Apply the next part of a gateway's log, as there is room; answers then why rows were refused, by offset."""
+        return self.start_log_batch(batch).result()
+
+    def start_log_batch(self, batch: LogBatch) -> Future[dict[int, str]]:
+        """Apply a part of a gateway's log as `apply_log_batch` does, without waiting."""
         refused: dict[int, str] = {}
 
         def enqueue() -> Future[None]:
             self._check()
             return self._admission.enqueue(self.positions.make_steps(batch, refused))
 
-        self.ask(enqueue).result().result()
-        return refused
+        return self._mailbox.ask_later(enqueue, refused)
 
     def reject_waiting(self) -> None:
         """Refuse the batches that wait for room; gateways send what was not applied again."""

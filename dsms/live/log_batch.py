@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
@@ -25,3 +25,9 @@ class LogBatch(NamedTuple):
     last_offset: int  # the offset it has applied then
     items: Sequence[LogItem] = ()
     ends: bool = False  # all streams that the domain reads have ended
+
+    @classmethod
+    def read(cls, fields: Sequence[Any]) -> LogBatch:
+        """Return a log batch from its fields as received."""
+        gateway, after_offset, last_offset, items, ends = fields
+        return cls(gateway, after_offset, last_offset, [LogItem(*item) for item in items], ends)

@@ -37,6 +37,25 @@ class Mailbox:
             self._changed.notify()
         return future
 
+    def ask_later(self, begin: Callable[[], Future[None]], answer: T) -> Future[T]:
+        """Add a job that only begins something; the future completes with the answer when that is done."""
+        done: Future[T] = Future()
+
+        def follow(job: Future[Future[None]]) -> None:
+            if (error := job.exception()) is not None:
+                done.set_exception(error)
+            else:
+                job.result().add_done_callback(finish)
+
+        def finish(begun: Future[None]) -> None:
+            if (error := begun.exception()) is not None:
+                done.set_exception(error)
+            else:
+                done.set_result(answer)
+
+        self.ask(begin).add_done_callback(follow)
+        return done
+
     def run_jobs(self) -> None:
         """Run all waiting jobs in order."""
         while self._jobs:

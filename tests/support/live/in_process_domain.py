@@ -73,7 +73,7 @@ class FakeDomain:
         """Do nothing: no log batch waits."""
 
     def _push(self, stream: str, ref: BatchRef) -> None:
-        batch = self._batches.pop(ref.key)
+        batch = self._batches.pop(ref.key) if ref.batch is None else ref.batch
         assert (ref.rows, ref.size) == (batch.rows, batch.memory())
         self.batch_refs.append(ref)
         self.due.append(batch.arrived)

@@ -16,6 +16,7 @@ from support.live.in_process_domain import HOST, WAIT, FakeDomain, Gateways, mak
 import dsms
 from actors.deployment.actor_handles import wait_until
 from actors.ingest.gateway import Gateway, GatewayActor
+from actors.ingest.intake import INLINE_LIMIT_BYTES
 from dsms import Batch, DsmsError
 from dsms.data.schema import Schema
 from dsms.live.routes import Routes, StreamRoute
@@ -150,7 +151,7 @@ def test_frames_that_arrive_during_a_call_share_the_next_one(gateways: Gateways)
         assert domain.records("all", 100) == [{"n": number} for number in range(100)]
         arrivals = [call for call in domain.calls if call.startswith("arrived")]
         assert len(arrivals) <= 3
-        assert len(domain.calls) == 2 * len(arrivals)
+        assert domain.calls == arrivals  # small frames travel with their references
 
 
 def test_a_connection_is_not_read_while_too_many_of_its_bytes_are_in_flight(gateways: Gateways) -> None:
@@ -264,7 +265,18 @@ def test_a_batch_reference_has_the_latest_timestamp_of_the_timestamp_column(gate
         client.flush(5)
         assert wait_until(lambda: "end" in domain.calls, WAIT)
         assert [ref.latest for ref in domain.batch_refs] == [9]
-        assert domain.calls == ["put 1", "arrived 1", "advance s 20", "end"]
+        assert domain.calls == ["arrived 1", "advance s 20", "end"]
+
+
+def test_a_large_frame_goes_to_its_hosts_and_only_its_description_to_the_scheduler(gateways: Gateways) -> None:
+    with gateways.run_plan(PLAN) as (domain, _, address), dsms.connect(address) as client:
+        for count in (INLINE_LIMIT_BYTES // 8, INLINE_LIMIT_BYTES // 8 + 1):
+            client.push("s", rows(*range(count)))
+            client.flush(WAIT)
+        assert wait_until(lambda: "put 1" in domain.calls, WAIT)
+        assert sorted(domain.calls) == ["arrived 1", "arrived 1", "put 1"]
+        assert [ref.batch is None for ref in domain.batch_refs] == [False, True]
+        assert len(domain.records("all")) == INLINE_LIMIT_BYTES // 4 + 1
 
 
 def test_the_scheduler_is_notified_when_all_streams_have_ended_and_later_rows_are_refused(gateways: Gateways) -> None:
@@ -340,7 +352,7 @@ def test_hold_waits_for_earlier_rows_and_serve_sends_the_rest_in_order(gateways:
         client = dsms.connect(address)
         domain.gate.clear()
         client.push("s", rows(1))
-        assert wait_until(lambda: "put 1" in domain.calls, WAIT)
+        assert wait_until(lambda: gateway.status()["rows"] == 1, WAIT)
         holding = threading.Thread(target=gateway.hold, args=(["s"],))
         holding.start()
         holding.join(0.1)
