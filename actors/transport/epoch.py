@@ -26,14 +26,16 @@ class Epoch:
         return f"/proc/{os.getpid()}/fd/{self._file}"
 
     def raise_by_one(self) -> None:
-        """Raise it; several threads may, of whom each changes the value."""
+        """Raise it; after `close` nobody reads it any more."""
         self.value += 1
-        COUNTER.pack_into(self._memory, 0, self.value)
+        if not self._memory.closed:
+            COUNTER.pack_into(self._memory, 0, self.value)
 
     def close(self) -> None:
-        """Release the memory."""
-        self._memory.close()
-        os.close(self._file)
+        """Release the memory; a second call does nothing."""
+        if not self._memory.closed:
+            self._memory.close()
+            os.close(self._file)
 
 
 class EpochReader:

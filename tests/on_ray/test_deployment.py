@@ -18,6 +18,7 @@ from actors.deployment.actor_handles import (
 )
 from actors.deployment.launch import DeploymentSpec
 from actors.rpc.messages import get_result, send
+from actors.transport.address import Address
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError
 from dsms.live.monitor.status import DomainStatus, GatewayStatus
@@ -53,6 +54,12 @@ class FakeActor:
             return self.answers.get(method)
 
         return call
+
+    def listen_address(self):
+        return Address("elsewhere", self._name, b"")
+
+    def addresses(self):
+        return self.listen_address(), []
 
 
 class FakeScheduler(FakeActor):

@@ -36,11 +36,13 @@ def parts() -> tuple[type, type]:
                 self._batches |= batches
                 self._changed.notify_all()
 
-        def give(self, keys: list[str], first: int, out: Any) -> None:
+        def give(self, refs: list[Any], first: int, out: Any) -> None:
+            keys = [ref.key for ref in refs if ref.batch is None]
             with self._changed:
                 assert self._changed.wait_for(lambda: all(key in self._batches for key in keys), 20)
-                for place, key in enumerate(keys):
-                    out.take.remote([("q", first + place, self._batches.pop(key))])
+                for place, ref in enumerate(refs):
+                    batch = self._batches.pop(ref.key) if ref.batch is None else ref.batch
+                    out.take.remote([("q", first + place, batch)])
 
         def ping(self) -> bool:
             return True
@@ -60,9 +62,9 @@ def parts() -> tuple[type, type]:
         def apply_log_batch(self, batch: Any) -> dict[int, str]:
             import ray
 
-            keys = [item.content.key for item in batch.items]
-            ray.get(self._hosts[0].give.remote(keys, self._count + 1, self._out))
-            self._count += len(keys)
+            refs = [item.content for item in batch.items]
+            ray.get(self._hosts[0].give.remote(refs, self._count + 1, self._out))
+            self._count += len(refs)
             return {}
 
     return FakeHost, EchoScheduler
