@@ -18,6 +18,7 @@ from actors.rpc.messages import ARRIVALS, get_result, send
 from dsms.clock import wall_time_s
 from dsms.config.live import LiveConfig
 from dsms.data.batch_ref import BatchRef
+from dsms.live.log_batch import LogBatch, LogItem
 from dsms.live.monitor.status import RecordingStatus
 from dsms.query.plan_file import read_table
 from dsms.recording import read_recordings
@@ -49,7 +50,8 @@ def recorded(crew, folder, policy):
         batch = replace(rows.batch, arrived=origin + rows.due)
         ray.get([crew.hosts[place].put.remote({str(number): batch}) for place in routes[rows.stream]])
         parcel = BatchRef(str(number), batch.rows, batch.memory(), due=float(batch.arrived.mean()))
-        crew.ask("arrived", [(rows.stream, parcel)], group=ARRIVALS)
+        entry = LogBatch("g", number, number + 1, [LogItem(number + 1, rows.stream, parcel)])
+        crew.ask("apply_log_batch", entry, group=ARRIVALS)
     assert wait_until(lambda: not crew.ask("status").held, DRAIN)
     status = crew.ask("status")
     crew.end()
