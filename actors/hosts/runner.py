@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import ray
 
 from actors.cluster.cluster import LOCAL_RAY_OPTIONS
-from actors.cluster.placement import group_stations
 from actors.hosts.grant import Arrival, Grant, QueueCursor
 from actors.hosts.host import HostedStation, OutputRoute, QueueContents
 from actors.hosts.host_pool import HostPool
@@ -28,6 +27,7 @@ from dsms.engine.runners.turn_cursor import TurnCursor
 from dsms.operators import Operator
 from dsms.operators.batch_function import FUNCTION_FOLDERS
 from dsms.plan.graph import Plan, Station
+from dsms.plan.hosts import group_stations
 from dsms.plan.segment import QueueCost, Segment, Share
 
 

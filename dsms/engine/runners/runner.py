@@ -6,7 +6,6 @@ bad ones, and move stations to another plan.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -52,15 +51,6 @@ def name_steps(steps: Sequence[StepFields]) -> list[Step]:
 
 
 _AS_STEP = partial(tuple.__new__, Step)
-
-
-def split_steps(
-    steps: Sequence[StepFields], start: float, instant: float
-) -> tuple[Sequence[StepFields], Sequence[Step]]:
-    """Return the steps of a turn that were complete at this instant, and the others."""
-    ends = itertools.accumulate((cost for _, _, _, cost, *_ in steps), initial=start)
-    done = sum(end <= instant for end in ends) - 1
-    return steps[:done], name_steps(steps[done:])
 
 
 Sink = Callable[[str, Batch], None]  # a query's name and its rows
