@@ -48,7 +48,6 @@ class ActorRunner(BatchRunner):
         self._arrivals: dict[int, list[Arrival]] = {}
         self._produced: Counter[str] = Counter()  # by station: batches it has output
         self._contents: dict[int, QueueContents] = {}  # by host, until something changes
-        self.places: dict[str, int] = {}  # by station: its host
         super().__init__(plan, ledger, clock)
         self._open_stations(self._assign_hosts(plan.stations), {state.name: state for state in self._hosts})
         self._route()

@@ -69,7 +69,7 @@ class Engine:
         self.unfinished_steps: Sequence[Step] = ()  # of the turn that the cut interrupted; the first was in service
         simulated = isinstance(self.clock, VirtualClock)  # on real clocks turns and hops take what they take
         self._turn_cost, self._hop_cost = (plan.settings.turn_cost, plan.settings.hop_cost) if simulated else (0.0, 0.0)
-        self._host_numbers = number_hosts(plan) if self._hop_cost else []
+        self._host_numbers = number_hosts(plan, self.runner.places) if self._hop_cost else []
         self._cut = cut  # the instant at which the run stops, even within a turn
         self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
         self._next_arrival = self._next_event = -math.inf  # the next event is the arrival or the cut

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
 from dsms.errors import DsmsError
@@ -25,8 +25,9 @@ def group_stations(stations: Sequence[Station], most: int) -> list[list[str]]:
     return [[station.name for station in ordered[start:end]] for start, end in pairwise(bounds)]
 
 
-def number_hosts(plan: Plan) -> list[int]:
-    """Return the number of each station's host, by index, if the plan is deployed as its `[live]` table says."""
-    groups = group_stations(plan.stations, plan.live.actors)
-    places = {name: place for place, names in enumerate(groups) for name in names}
+def number_hosts(plan: Plan, places: Mapping[str, int]) -> list[int]:
+    """Return the number of each station's host, by index; without places, as the plan's `[live]` table deploys it."""
+    if not places:
+        groups = group_stations(plan.stations, plan.live.actors)
+        places = {name: place for place, names in enumerate(groups) for name in names}
     return [places[station.name] for station in plan.stations]

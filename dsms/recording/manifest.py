@@ -42,7 +42,7 @@ def describe_run(engine: Engine, before: Mapping[str, Any]) -> dict[str, Any]:
         "adaptive": dict(plan.adaptive),
         "streams": _merge_entries(before, "streams", [_describe_stream(engine, stream) for stream in plan.streams]),
         "queries": _merge_entries(before, "queries", _describe_queries(plan, engine.control.weights)),
-        "stations": _merge_entries(before, "stations", [_describe_station(station) for station in plan.stations]),
+        "stations": _merge_entries(before, "stations", [_describe_station(engine, station) for station in plan.stations]),
     }
 
 
@@ -59,7 +59,7 @@ def _describe_queries(plan: Plan, weights: Mapping[str, float]) -> list[dict[str
     return [{"name": query.name, "weight": weights[query.name]} for query in plan.queries]
 
 
-def _describe_station(station: Station) -> dict[str, Any]:
+def _describe_station(engine: Engine, station: Station) -> dict[str, Any]:
     operator = station.operator
     return {
         "name": station.name,
@@ -71,4 +71,5 @@ def _describe_station(station: Station) -> dict[str, Any]:
         "selectivity": operator.selectivity,
         "startup": operator.startup,
         "take": operator.take,
+        "host": engine.runner.places.get(station.name),
     }

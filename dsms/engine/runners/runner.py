@@ -67,6 +67,7 @@ class Runner(ABC):
         self.plan, self.ledger, self.clock = plan, ledger, clock
         self._fractional = plan.settings.fractional
         self._measured = clock.meter() is not None  # whether work takes what the clock measures, not what is declared
+        self.places: dict[str, int] = {}  # by station: its host; empty: all stations are in this process
         self.sink: Sink | None = None  # receives the rows that queries put out
         self.on_dead_letter: DeadLetterSink | None = None  # receives the rows that operators reject
         self.results: Counter[str] = Counter()  # by query: batches put out, where they are numbered

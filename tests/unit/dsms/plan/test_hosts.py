@@ -51,6 +51,7 @@ def test_no_actor_at_all_is_refused():
         group_stations(plan_of([1]).stations, most=0)
 
 
-def test_the_simulation_places_stations_as_the_live_table_says():
-    assert number_hosts(plan_of([2, 2])) == [0, 1, 2, 3]
-    assert number_hosts(plan_of([2, 2], actors=2)) == [0, 0, 1, 1]
+def test_a_simulation_places_stations_as_the_live_table_says_and_a_runner_where_they_are():
+    assert number_hosts(plan_of([2, 2]), {}) == [0, 1, 2, 3]
+    assert number_hosts(plan_of([2, 2], actors=2), {}) == [0, 0, 1, 1]
+    assert number_hosts(plan_of([2]), {"q0o0": 3, "q0o1": 1}) == [3, 1]
