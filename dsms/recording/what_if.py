@@ -84,6 +84,11 @@ def what_if(
     )
 
 
+def predict(recording: Recording) -> Prediction | None:
+    """Compare a recording with its simulation; None if it has no turns, or a policy that is unknown here."""
+    return None if next(recording.table("turns"), None) is None else what_if(recording, ()).prediction
+
+
 @dataclass(frozen=True)
 class _ReplayRun:
     recording: Recording
