@@ -126,7 +126,8 @@ def simulate(
 ) -> Run:
     """Run a plan in virtual time; `progress` is called now and then with the virtual time.
 
-    `turn_cost` and `hop_cost` are the dead time of a turn and of a change of host; None: as the plan says. With `record`, a folder, the run is recorded in a subfolder named after the policy.
+    `turn_cost` and `hop_cost` are the dead time of a turn and of a change of host; None: as the plan says. With
+    `record`, a folder, the run is recorded in a subfolder named after the policy.
     """
     if not isinstance(plan, Plan):
         plan = plan_from(plan) if isinstance(plan, Mapping) else read_plan(plan)
@@ -181,9 +182,12 @@ def simulate(
 
 def set_dead_time(plan: Plan, turn_cost: float | None, hop_cost: float | None) -> Plan:
     """Return the plan with other costs of a turn and of a hop in simulations; None: the plan's own."""
-    given = {"turn_cost": turn_cost, "hop_cost": hop_cost}
-    costs = {name: DurationField().read(cost, name) for name, cost in given.items() if cost is not None}
-    return replace(plan, settings=replace(plan.settings, **costs)) if costs else plan
+    settings, field = plan.settings, DurationField()
+    if turn_cost is not None:
+        settings = replace(settings, turn_cost=field.read(turn_cost, "turn_cost"))
+    if hop_cost is not None:
+        settings = replace(settings, hop_cost=field.read(hop_cost, "hop_cost"))
+    return plan if settings is plan.settings else replace(plan, settings=settings)
 
 
 def _open_trace(trace: str | Path) -> TextIO:

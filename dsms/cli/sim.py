@@ -58,7 +58,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         "--turn-cost",
         type=parse_dead_time,
         metavar="T",
-        help="time that each turn takes besides its work, as in 0.2ms; `dsms status --json` has it measured as `overhead`",
+        help="time that each turn takes besides its work, as in 200us; `overhead` in `dsms status --json` is measured",
     )
     parser.add_argument(
         "--hop-cost",

@@ -4,11 +4,11 @@ The first table begins with the figures that a simulation predicts: the recorded
 due, their measured costs, and turns of one tuple. Each line below adds what one cause contributes: the slice of turns,
 rows that were admitted late, dead time between turns, hops between hosts, and work that took longer than its cost.
 
-Rows of the second table: recorded: the measurements, of each phase and of the whole run; replayed: the same policies at the same instants,
-which shows how accurate a replay is; then each policy of --policy, from the beginning. Columns: see `dsms sim`; p99 is
-at most 12 % off. The replay uses the average selectivity of operators with state, such as windows and joins, and the
-average time between two turns of a live run; it runs all queries from the beginning to the end, also those added or
-removed in between.
+The second table begins with the recorded run, as measured: each phase and the whole. Then come a replay of the same
+policies at the same instants, which shows how accurate a replay is, and each policy of --policy, from the beginning.
+Columns: see `dsms sim`; p99 is at most 12 % off. The replay uses the average selectivity of operators with state, such
+as windows and joins, and the average dead time of a live run; it runs all queries from the beginning to the end, also
+those added or removed in between.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _prediction_table(found: WhatIf, prediction: Prediction) -> Table:
     time = format_number if found.recording.about["clock"] == "virtual" else format_seconds
     overhead, notes = found.overhead, []
     if overhead.turns:
-        notes.append(f"a turn took {format_seconds(overhead.turn)} besides its work, a hop {format_seconds(overhead.hop)}")
+        dead, hop = format_seconds(overhead.turn), format_seconds(overhead.hop)
+        notes.append(f"a turn took {dead} besides its work, a hop {hop}")
         notes.append(f"work took {overhead.stretch:.3g} times its cost")
     title = f"{found.recording.folder}: predicted and happened"
     shown = make_table(title, PREDICTION_COLUMNS, left=("",), caption="; ".join(notes))

@@ -7,7 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from dsms.config.fields import BooleanField, ChoiceField, DurationField, EitherField, IntegerField, NumberField, read_dataclass
+from dsms.config.fields import (
+    BooleanField,
+    ChoiceField,
+    DurationField,
+    EitherField,
+    IntegerField,
+    NumberField,
+    read_dataclass,
+)
 
 Number = Annotated[float, NumberField(above=0)]
 Limit = Annotated[float | None, NumberField(above=0)]

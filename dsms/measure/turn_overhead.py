@@ -37,6 +37,9 @@ class TurnOverhead(NamedTuple):
     turns: int = 0  # measured
 
 
+NO_OVERHEAD = TurnOverhead()
+
+
 class OverheadFit:
     """Fits the length of turns, while work was waiting, to their work and their hops; keeps only sums."""
 
@@ -62,7 +65,7 @@ class OverheadFit:
         Where hops do not vary, they are part of the turn.
         """
         if not self.turns:
-            return TurnOverhead()
+            return NO_OVERHEAD
         work, hops, lasted = means = self._sums / self.turns
         squares = self._products / self.turns
         spread = squares - np.outer(means, means)

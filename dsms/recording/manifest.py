@@ -44,7 +44,9 @@ def describe_run(engine: Engine, before: Mapping[str, Any]) -> dict[str, Any]:
         "adaptive": dict(plan.adaptive),
         "streams": _merge_entries(before, "streams", [_describe_stream(engine, stream) for stream in plan.streams]),
         "queries": _merge_entries(before, "queries", _describe_queries(plan, engine.control.weights)),
-        "stations": _merge_entries(before, "stations", [_describe_station(*each) for each in zip(plan.stations, hosts, strict=True)]),
+        "stations": _merge_entries(
+            before, "stations", [_describe_station(*each) for each in zip(plan.stations, hosts, strict=True)]
+        ),
     }
 
 

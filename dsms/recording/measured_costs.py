@@ -93,4 +93,4 @@ def _find_hops(turns: dict[str, Any], hosts: Mapping[str, int]) -> Floats:
     codes, names = turns["station"]
     places = np.array([hosts.get(name, -1) for name in names], np.int64)[codes]
     moved = (np.diff(places, prepend=places[0]) != 0) & (np.diff(turns["turn"], prepend=-1) == 0)
-    return moved.astype(np.float64)
+    return np.asarray(moved, np.float64)

@@ -142,9 +142,7 @@ def create_replay_engine(
     )
 
 
-def _place_stations(
-    kind: type[Runner], hosts: Mapping[str, int], plan: Plan, ledger: Ledger, clock: Clock
-) -> Runner:
+def _place_stations(kind: type[Runner], hosts: Mapping[str, int], plan: Plan, ledger: Ledger, clock: Clock) -> Runner:
     """Make a runner whose stations are at these hosts."""
     runner = kind(plan, ledger, clock)
     runner.places = dict(hosts)

@@ -12,7 +12,7 @@ from typing import Any
 from dsms.engine.engine import Engine
 from dsms.errors import DsmsError, PolicyError
 from dsms.gc_tuning import reduce_gc
-from dsms.measure.turn_overhead import TurnOverhead
+from dsms.measure.turn_overhead import NO_OVERHEAD, TurnOverhead
 from dsms.policies.registry import policy_named
 from dsms.recording.abstract_plan import build_replica_plan
 from dsms.recording.measured_costs import RecordedWork
@@ -35,7 +35,7 @@ class WhatIf:
     recorded: RecordedFigures
     again: dict[str, Any] | None  # the same policies at the same instants, replayed: shows the accuracy of replays
     others: dict[str, dict[str, Any]] = field(default_factory=dict)  # by policy
-    overhead: TurnOverhead = TurnOverhead()
+    overhead: TurnOverhead = NO_OVERHEAD
     prediction: Prediction | None = None  # None: one of the recorded policies is unknown here
     cut: float | None = None  # when replays stop; None: when all work is done
 

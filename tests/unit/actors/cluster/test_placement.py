@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from actors.cluster.placement import CPU_BUDGET_RESOURCE, assign_nodes, count_free_budgets
 from dsms.errors import DsmsError
-from dsms.query.plan_file import plan_from
 
 
 def node(name, budgets, alive=True):

@@ -18,7 +18,7 @@ from dsms.errors import DsmsError, PolicyError
 from dsms.live.domain import Domain
 from dsms.live.query_set import QuerySet
 from dsms.recording import RunRecorder, read_recordings
-from dsms.recording.measured_costs import RecordedWork, TurnOverhead
+from dsms.recording.measured_costs import RecordedWork
 from dsms.recording.replay import create_replay_engine
 from dsms.recording.what_if import what_if
 
@@ -139,19 +139,6 @@ def test_a_policy_that_is_none_is_said_before_anything_is_replayed(plans, tmp_pa
     assert "no policy 'chian' (did you mean 'chain'?)" in capsys.readouterr().err
 
 
-def test_the_line_through_turns_is_found_and_keeps_their_mean():
-    work = np.linspace(0.001, 0.05, 40)
-    pace = TurnOverhead()
-    pace.add(work[:7], 0.002 + 1.25 * work[:7])
-    pace.add(work[7:], 0.002 + 1.25 * work[7:])
-    assert pace.line() == pytest.approx((0.002, 1.25))
-    assert TurnOverhead().line() == (0.0, 1.0)
-    alike = TurnOverhead()
-    alike.add(np.full(5, 0.02), np.full(5, 0.023))
-    each, slope = alike.line()
-    assert each + slope * 0.02 == pytest.approx(0.023)
-
-
 def played(folder, policy, seconds=1.5):
     """A paced domain in this process under a bursty load, recorded; returns the figures of its phase."""
     table = {
@@ -190,7 +177,7 @@ def test_a_paced_run_in_batches_is_replayed_in_batches(tmp_path, policy, other):
         assert found.again[name] == pytest.approx(was[name], rel=0.2), name
     assert found.again == found.others[policy]
     assert found.others[other]["results"] == found.again["results"]  # who decides does not change what passes
-    assert 0 <= found.overhead < 0.02
+    assert 0 <= found.overhead.turn < 0.02
 
 
 def test_a_policy_knows_in_a_replay_what_it_knew_then_and_not_what_was_measured(tmp_path):
