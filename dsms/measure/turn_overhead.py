@@ -22,6 +22,7 @@ MAX_TURN_GAP_S = 1.0  # a longer gap between two turns is no overhead: the run w
 FLUSH_TURNS = 512  # turns measured at once
 FORGET_TURNS = 1 << 14  # after as many, older turns count half
 LEAST_SPREAD = 1e-9  # of a variance, by the mean square, below which it is rounding
+ROUNDING = 1e-9  # of the mean length of a turn
 Floats = NDArray[np.float64]
 
 
@@ -73,11 +74,12 @@ class OverheadFit:
         determinant = ww * hh - wh * wh
         if hh > LEAST_SPREAD * squares[1, 1] and determinant > LEAST_SPREAD * ww * hh:
             stretch, hop = (wl * hh - hl * wh) / determinant, (hl * ww - wl * wh) / determinant
-            turn = lasted - stretch * work - hop * hops
-            if min(turn, hop, stretch) >= 0:
-                return TurnOverhead(float(turn), float(hop), float(stretch), round(self.turns))
+            figures = (lasted - stretch * work - hop * hops, hop, stretch)
+            if min(figures) >= -ROUNDING * lasted:
+                turn, hop, stretch = (max(0.0, float(figure)) for figure in figures)
+                return TurnOverhead(turn, hop, stretch, round(self.turns))
         stretch = wl / ww if ww > 1e-12 * max(squares[0, 0], 1e-300) else 1.0
-        stretch = min(max(stretch, 0.0), lasted / work if work else 1.0)
+        stretch = lasted / work if stretch * work > lasted else max(stretch, 0.0)
         return TurnOverhead(float(max(0.0, lasted - stretch * work)), 0.0, float(stretch), round(self.turns))
 
 
