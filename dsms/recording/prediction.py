@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 COMPARED_FIGURES = ("memory_mean", "latency_mean", "latency_p99", "staleness")
 NOT_EXPLAINED = "not explained"
+TITLES = {"late_rows": "late rows", "dead_time": "dead time", "stretch": "stretch of costs"}
 Figures = Mapping[str, float | None]
 
 
@@ -53,7 +54,7 @@ def split_by_cause(
     for place, name in enumerate(relevant, 1):
         causes = causes._replace(**{name: True})
         after = _select(replay(causes) if place < len(relevant) else complete)
-        added[name.replace("_", " ")] = _subtract(after, before)
+        added[TITLES.get(name, name)] = _subtract(after, before)
         before = after
     added[NOT_EXPLAINED] = _subtract(_select(happened), before)
     return Prediction(predicted, added, _select(happened))

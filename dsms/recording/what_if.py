@@ -22,6 +22,7 @@ from dsms.recording.replay import create_replay_engine
 from dsms.recording.summary import FigureObserver, RecordedFigures, read_figures
 
 PROGRESS_INTERVAL_TURNS = 1024  # between two reports of progress
+LEAST_STRETCH = 1e-6  # of costs: less is rounding
 MAX_TUPLES_ONE_BY_ONE = 3_000_000  # steps on tuples, beyond which a prediction begins with the run's slices
 # Called with the name of a replay and its end; yields a function that takes the time reached so far.
 Watched = Callable[[str, float], AbstractContextManager[Callable[[float], None] | None]]
@@ -113,10 +114,10 @@ class _ReplayRun:
         virtual, settings = about["clock"] == "virtual", about["settings"]
         present = {
             "slice": about["slice"] is not None and tuples <= MAX_TUPLES_ONE_BY_ONE,
-            "late_rows": not virtual,
+            "late_rows": not virtual and any(part["lag"].any() for part in self.recording.table("arrivals", "lag")),
             "dead_time": (settings.get("turn_cost", 0.0) if virtual else overhead.turn) > 0,
             "hops": (settings.get("hop_cost", 0.0) if virtual else overhead.hop) > 0,
-            "stretch": overhead.stretch != 1,
+            "stretch": abs(overhead.stretch - 1) > LEAST_STRETCH,
         }
         relevant = [name for name in Causes._fields if present[name]]
         return split_by_cause(self.was.whole, partial(self.under, phases), relevant, again)
