@@ -12,7 +12,7 @@ from dsms.engine.observers import Observer
 from dsms.plan.hosts import number_hosts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from dsms.engine.engine import Engine
     from dsms.engine.runners.runner import Step
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 MAX_TURN_GAP_S = 1.0  # a longer gap between two turns is no overhead: the run was paused, or the machine slept
 FLUSH_TURNS = 512  # turns measured at once
 FORGET_TURNS = 1 << 14  # after as many, older turns count half
+MAX_STRETCH = 8.0  # more is no slower work: turns with more work have more messages
 LEAST_SPREAD = 1e-9  # of a variance, by the mean square, below which it is rounding
 ROUNDING = 1e-9  # of the mean length of a turn
 Floats = NDArray[np.float64]
@@ -63,24 +64,46 @@ class OverheadFit:
     def fit(self) -> TurnOverhead:
         """Return the figures; none is negative, and all turns together last as long as they did.
 
-        Where hops do not vary, they are part of the turn.
+        Where hops do not vary by themselves, they are part of the turn. Where work explains nothing, it lasts as long
+        as it costs.
         """
         if not self.turns:
             return NO_OVERHEAD
-        work, hops, lasted = means = self._sums / self.turns
-        squares = self._products / self.turns
-        spread = squares - np.outer(means, means)
-        (ww, wh), (_, hh), (wl, hl) = spread[0, :2], spread[1, :2], spread[2, :2]
+        means = self._sums / self.turns
+        spread = self._products / self.turns - np.outer(means, means)
+        possible = [one for one in self._candidates(spread, means) if one is not None]
+        turn, hop, stretch = min(possible, key=lambda one: _residual(spread, *one[1:]))
+        return TurnOverhead(turn, hop, stretch, round(self.turns))
+
+    def _candidates(self, spread: Floats, means: Floats) -> Iterator[tuple[float, float, float] | None]:
+        """Yield fits of turn, hop and stretch: of all three, of hops alone, and of work alone."""
+        (ww, wh, wl), (_, hh, hl), _ = spread.tolist()
+        work_squares, hop_squares = self._products[0, 0] / self.turns, self._products[1, 1] / self.turns
+        has_hops, has_work = hh > LEAST_SPREAD * hop_squares, ww > LEAST_SPREAD * work_squares
         determinant = ww * hh - wh * wh
-        if hh > LEAST_SPREAD * squares[1, 1] and determinant > LEAST_SPREAD * ww * hh:
-            stretch, hop = (wl * hh - hl * wh) / determinant, (hl * ww - wl * wh) / determinant
-            figures = (lasted - stretch * work - hop * hops, hop, stretch)
-            if min(figures) >= -ROUNDING * lasted:
-                turn, hop, stretch = (max(0.0, float(figure)) for figure in figures)
-                return TurnOverhead(turn, hop, stretch, round(self.turns))
-        stretch = wl / ww if ww > 1e-12 * max(squares[0, 0], 1e-300) else 1.0
-        stretch = lasted / work if stretch * work > lasted else max(stretch, 0.0)
-        return TurnOverhead(float(max(0.0, lasted - stretch * work)), 0.0, float(stretch), round(self.turns))
+        if has_hops and has_work and determinant > LEAST_SPREAD * ww * hh:
+            yield _complete(means, (hl * ww - wl * wh) / determinant, (wl * hh - hl * wh) / determinant)
+        if has_hops:
+            yield _complete(means, (hl - wh) / hh, 1.0)
+        if has_work:
+            yield _complete(means, 0.0, wl / ww)
+        work, _, lasted = means.tolist()
+        yield max(0.0, lasted - work), 0.0, 1.0 if work <= lasted else lasted / work
+
+
+def _complete(means: Floats, hop: float, stretch: float) -> tuple[float, float, float] | None:
+    """Return the figures with which turns last as long as they did; None if they cannot be."""
+    work, hops, lasted = means.tolist()
+    figures = (lasted - hop * hops - stretch * work, hop, stretch)
+    if min(figures) < -ROUNDING * lasted or stretch > MAX_STRETCH:
+        return None
+    return max(0.0, figures[0]), max(0.0, hop), max(0.0, stretch)
+
+
+def _residual(spread: Floats, hop: float, stretch: float) -> float:
+    """Return the variance of the length of turns that these figures do not explain."""
+    weights = np.array([-stretch, -hop, 1.0])
+    return float(weights @ spread @ weights)
 
 
 class OverheadMeter(Observer):

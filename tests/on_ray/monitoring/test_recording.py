@@ -21,7 +21,7 @@ from dsms.data.batch_ref import BatchRef
 from dsms.live.monitor.status import RecordingStatus
 from dsms.query.plan_file import read_table
 from dsms.recording import read_recordings
-from dsms.recording.what_if import what_if
+from dsms.recording.what_if import predict, what_if
 from loadgen.spec.load import Load, LoadSpec
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(240)]
@@ -40,9 +40,9 @@ def played(seconds):
         yield from load.rows(grain * EVERY, (grain + 1) * EVERY)
 
 
-def recorded(crew, folder, policy):
+def recorded(crew, folder, policy, clock="paced"):
     """Run that load on a scheduler actor and host actors."""
-    setup = LiveConfig(policy=policy, clock="paced", record=str(folder))
+    setup = LiveConfig(policy=policy, clock=clock, record=str(folder))
     crew.begin("0", read_table(PLAN), str(PLAN.parent), "plan.toml", None, setup)
     routes, origin = crew.ask("routes"), crew.ask("status").now
     for number, rows in enumerate(played(SECONDS)):
@@ -76,6 +76,27 @@ def test_a_replay_of_the_policies_comes_near_the_measured_values(crew, tmp_path,
     for name, seen in ratios.items():
         record_property(name, [round(ratio, 3) for ratio in seen])
         assert abs(median(seen) - 1) < NEAR, (name, seen)
+
+
+@pytest.mark.parametrize("clock", ["wall", "paced"])
+def test_the_overhead_of_turns_and_hops_is_measured_and_explains_the_run(crew, tmp_path, clock):
+    """The policy takes rows through several hosts in a turn."""
+    status, recording = recorded(crew, tmp_path, "rr-query", clock)
+    overhead, hosts = status.overhead, recording.hosts()
+    assert overhead.turns > 10
+    assert min(overhead.turn, overhead.hop) >= 0
+    assert max(overhead.turn, overhead.hop) < 0.1
+    assert clock == "paced" or overhead.turn + overhead.hop > 0
+    assert recording.about["overhead"].keys() == {"turn", "hop", "stretch", "turns"}
+    assert recording.about["overhead"]["turns"] >= overhead.turns
+    assert hosts == {station.name: station.actor for station in status.stations}
+    assert len(set(hosts.values())) == len(crew.hosts)
+    prediction = predict(recording)
+    added = prediction.added
+    assert [*added][:1] + [*added][-1:] == ["slice", "not explained"]
+    for name, happened in prediction.happened.items():
+        total = prediction.predicted[name] + sum(each[name] or 0.0 for each in added.values())
+        assert happened == pytest.approx(total), name
 
 
 def test_a_deployment_is_recorded_until_it_ends(ray_cluster, tmp_path):
