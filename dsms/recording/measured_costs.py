@@ -50,6 +50,10 @@ class RecordedWork:
                 found.pace.add(*_consecutive_turns(parts, float(about["budget"]), merges, recording.hosts()))
         return found
 
+    def tuples(self) -> float:
+        """How many tuples all stations have taken together."""
+        return sum(work.taken for work in self.stations.values())
+
     def _add(self, turns: dict[str, Any]) -> None:
         codes, names = turns["station"]
         sums = [np.bincount(codes, turns[key], len(names)) for key in ("taken", "made", "cost")]

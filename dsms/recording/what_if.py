@@ -23,6 +23,7 @@ from dsms.recording.summary import FigureObserver, RecordedFigures, read_figures
 
 PROGRESS_INTERVAL_TURNS = 1024  # between two reports of progress
 LEAST_STRETCH = 1e-6  # of costs: less is rounding
+MAX_TUPLES = 30_000_000  # steps on tuples, beyond which replays would take minutes
 MAX_TUPLES_ONE_BY_ONE = 3_000_000  # steps on tuples, beyond which a prediction begins with the run's slices
 # Called with the name of a replay and its end; yields a function that takes the time reached so far.
 Watched = Callable[[str, float], AbstractContextManager[Callable[[float], None] | None]]
@@ -86,8 +87,9 @@ def what_if(
 
 
 def predict(recording: Recording) -> Prediction | None:
-    """Compare a recording with its simulation; None if it has no turns, or a policy that is unknown here."""
-    return None if next(recording.table("turns"), None) is None else what_if(recording, ()).prediction
+    """Compare a recording with its simulation; None if it is too long, has no turns or has a policy unknown here."""
+    tuples = RecordedWork.of(recording).tuples()
+    return what_if(recording, ()).prediction if 0 < tuples <= MAX_TUPLES else None
 
 
 @dataclass(frozen=True)
@@ -110,10 +112,9 @@ class _ReplayRun:
     def predict(self, phases: Sequence[tuple[float, str]], again: dict[str, Any]) -> Prediction:
         """Replay the recorded policies without the causes that the run has, then with one after the other."""
         about, overhead = self.recording.about, self.measured.pace.fit()
-        tuples = sum(work.taken for work in self.measured.stations.values())
         virtual, settings = about["clock"] == "virtual", about["settings"]
         present = {
-            "slice": about["slice"] is not None and tuples <= MAX_TUPLES_ONE_BY_ONE,
+            "slice": about["slice"] is not None and self.measured.tuples() <= MAX_TUPLES_ONE_BY_ONE,
             "late_rows": not virtual and any(part["lag"].any() for part in self.recording.table("arrivals", "lag")),
             "dead_time": (settings.get("turn_cost", 0.0) if virtual else overhead.turn) > 0,
             "hops": (settings.get("hop_cost", 0.0) if virtual else overhead.hop) > 0,
