@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from actors.rpc.messages import PlanTable
 from dsms.live.monitor.status import PhaseStatus
 from dsms.query.plan_file import plan_from
 from dsms.simulation import simulate
+
+if TYPE_CHECKING:
+    from actors.rpc.messages import PlanTable
 
 STREAM_KEYS, OPERATOR_KEYS = ("arrivals",), ("name", "cost", "selectivity", "inputs")
 

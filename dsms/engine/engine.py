@@ -221,11 +221,11 @@ class Engine:
 
     def _account(self, start: float, segment: Segment, steps: Sequence[StepFields]) -> None:
         """Advance the clock step by step and write to the journal what each step changed."""
-        ledger, journal, now, hosts = self.ledger, self.journal, start, self._host_numbers
-        here = hosts[steps[0][0].station.index] if hosts else 0
+        ledger, journal, now = self.ledger, self.journal, start
+        hosts, here = self._host_numbers, -1
         for done, (queue, taken, made, cost, since, result_arrivals, sizes) in enumerate(steps):
             if hosts and hosts[queue.station.index] != here:
-                here, now = hosts[queue.station.index], self._pass_dead_time(self._hop_cost)
+                here, now = hosts[queue.station.index], self._pass_dead_time(self._hop_cost if done else 0.0)
             if now - since > journal.longest_wait:
                 journal.longest_wait = now - since
             if not queue.is_plain:

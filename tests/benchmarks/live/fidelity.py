@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.live.deployments import run_ray
-from benchmarks.live.row_runs import Frame, make_frames, push_rows, simulate_rows
+from benchmarks.live.row_runs import DueRows, make_frames, push_rows, simulate_rows
 from benchmarks.report import BenchmarkRow, table
 from rich.console import Console
 from support.paths import TESTS
@@ -109,7 +109,7 @@ def compare(plan: Path, policy: str, until: float | None, pool: Sequence[Host]) 
 
 
 def run_live(
-    source: PlanTable, policy: str, arrivals: int, elapsed: float, pool: Sequence[Host], frames: Sequence[Frame]
+    source: PlanTable, policy: str, arrivals: int, elapsed: float, pool: Sequence[Host], frames: Sequence[DueRows]
 ) -> Outcome:
     """Run a plan on the paced clock, by a scheduler actor and hosts, until all tuples have left."""
     setup = LiveConfig.read({**source.get("live", {}), "policy": policy, "clock": "paced"})

@@ -33,7 +33,7 @@ from loadgen.spec.load import Load, LoadSpec
 LEAD_S = 0.2  # before the first row of a live run is due
 
 
-class Frame(NamedTuple):
+class DueRows(NamedTuple):
     """Rows of a stream that are due at one instant."""
 
     due: float
@@ -70,18 +70,18 @@ class SimulatedRows(NamedTuple):
     elapsed: float
 
 
-def make_frames(plan: Path, until: float | None) -> list[Frame]:
+def make_frames(plan: Path, until: float | None) -> list[DueRows]:
     """Make the rows of a plan's load, one frame for each instant of each stream."""
     load = Load(LoadSpec.of(plan, duration=until))
     frames = []
     for block in load.rows(0.0, load.end + 1e-9 if math.isfinite(load.end) else math.inf):
         starts = [0, *(np.flatnonzero(np.diff(block.due)) + 1).tolist(), len(block.due)]
         for start, end in itertools.pairwise(starts):
-            frames.append(Frame(float(block.due[start]), block.stream, block.batch.pick(slice(start, end))))
+            frames.append(DueRows(float(block.due[start]), block.stream, block.batch.pick(slice(start, end))))
     return sorted(frames, key=lambda frame: frame.due)
 
 
-def simulate_rows(plan: Path, policy: str, frames: Sequence[Frame], hosts: int) -> SimulatedRows:
+def simulate_rows(plan: Path, policy: str, frames: Sequence[DueRows], hosts: int) -> SimulatedRows:
     """Process the frames in virtual time, with the code of the hosts in this process."""
     setup = LiveConfig.read(read_table(plan)["live"])
     query_set = QuerySet(apply_live_defaults(read_table(plan), setup), plan.parent, str(plan))
@@ -105,7 +105,7 @@ def simulate_rows(plan: Path, policy: str, frames: Sequence[Frame], hosts: int) 
     return SimulatedRows(found["results"], found["latency_mean"], found["memory_mean"], found["turns"], clock.now())
 
 
-def push_rows(frames: Sequence[Frame], scheduler: Scheduler, hosts: Sequence[Host], epoch: float) -> Iterator[int]:
+def push_rows(frames: Sequence[DueRows], scheduler: Scheduler, hosts: Sequence[Host], epoch: float) -> Iterator[int]:
     """Push the frames when they are due, then end the streams; yield the rows of each frame."""
     routes = get_result(send(scheduler.routes))
     begin = time.time() - epoch + LEAD_S

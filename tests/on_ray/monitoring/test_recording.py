@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -9,6 +10,8 @@ from statistics import median
 
 import pytest
 import ray
+from support.live.marked_command import MarkedCommand
+from support.paths import PLANS
 
 import dsms
 from actors.cli.demo import PLAN
@@ -29,6 +32,9 @@ SECONDS = 4.0
 EVERY = 0.2  # seconds of load that are sent together
 RUNS = 3
 DRAIN = 30.0
+CODE = "import sys; from dsms.cli import main; sys.exit(main())"
+GONE_S = 10.0  # for Ray's processes to end
+ROWS = 50
 NEAR = 0.25  # relative error of the mean of three runs; it was 1 to 9 % on two busy cores
 
 
@@ -132,3 +138,25 @@ def test_a_deployment_is_recorded_until_it_ends(ray_cluster, tmp_path):
     phases = [("fifo", "first"), ("chain", "to see chain"), ("fifo", "to see fifo")]
     assert [phase[1:] for phase in recording.phases()] == phases
     assert all(before[0] < after[0] for before, after in pairwise(recording.phases()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_deployment_in_order_with_a_whole_recording(number, tmp_path):
+    words = ("up", str(PLANS / "live.toml"), "--address", "local", "--actors", "1", "--port", "0")
+    running = MarkedCommand(CODE, *words, "--record", str(tmp_path))
+    try:
+        running.until("Ctrl-C ends it")
+        address = next(line for line in running.process.stdout if line.startswith("rows to: ")).split()[-1]
+        with dsms.connect(address) as client:
+            client.push("clicks", [{"auction": n, "person": 1} for n in range(ROWS)])
+            client.flush(60.0)
+    finally:
+        # A terminal sends Ctrl-C to all processes, which Ray's ignore; TERM goes to the command.
+        running.interrupt(number) if number == signal.SIGINT else running.process.send_signal(number)
+        _, err = running.process.communicate(timeout=90)
+    assert running.process.returncode == 0, err
+    assert "Traceback" not in err
+    [recording] = read_recordings(tmp_path)
+    assert recording.complete
+    assert sum(int(part["rows"].sum()) for part in recording.table("arrivals")) == ROWS
+    assert wait_until(lambda: not running.left(), GONE_S), running.left()
