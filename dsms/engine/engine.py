@@ -64,13 +64,12 @@ class Engine:
         self.scheduling = 0.0  # time spent on entering priorities into the ready order
         self.admitted, self.lag = 0, 0.0  # lag: while observers handle an arrival, how late its rows are in the mean
         self.journal, self._in_service = Journal(), plan.settings.in_service
-        self._ended = False  # whether ordered merges know that no more tuples arrive
         self._sized = self.ledger.size is None  # whether bytes are counted as well as tuples
         self.unfinished_steps: Sequence[Step] = ()  # of the turn that the cut interrupted; the first was in service
         simulated = isinstance(self.clock, VirtualClock)  # on real clocks turns and hops take what they take
         self._turn_cost, self._hop_cost = (plan.settings.turn_cost, plan.settings.hop_cost) if simulated else (0.0, 0.0)
         self._host_numbers = number_hosts(plan, self.runner.places) if self._hop_cost else []
-        self._cut = cut  # the instant at which the run stops, even within a turn
+        self._cut, self._ended = cut, False  # when the run stops, even in a turn; if merges know that no more arrives
         self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
         self._next_arrival = self._next_event = -math.inf  # the next event is the arrival or the cut
         self.observers = heard = ObserverList()
@@ -222,10 +221,10 @@ class Engine:
     def _account(self, start: float, segment: Segment, steps: Sequence[StepFields]) -> None:
         """Advance the clock step by step and write to the journal what each step changed."""
         ledger, journal, now = self.ledger, self.journal, start
-        hosts, here = self._host_numbers, -1
-        for done, (queue, taken, made, cost, since, result_arrivals, sizes) in enumerate(steps):
-            if hosts and hosts[queue.station.index] != here:
-                here, now = hosts[queue.station.index], self._pass_dead_time(self._hop_cost if done else 0.0)
+        hosts, here, left = self._host_numbers, -1, iter(steps)
+        for queue, taken, made, cost, since, result_arrivals, sizes in left:
+            if hosts and (place := hosts[queue.station.index]) != here:
+                here, now = place, self._pass_dead_time(self._hop_cost if here >= 0 else 0.0)
             if now - since > journal.longest_wait:
                 journal.longest_wait = now - since
             if not queue.is_plain:
@@ -234,6 +233,7 @@ class Engine:
             if self._next_event < now:
                 self._admit(now, inclusive=False)
                 if now > self._cut:
+                    done = len(steps) - len(list(left)) - 1
                     steps, self.unfinished_steps = steps[:done], name_steps(steps[done:])
                     break
             journal.instants.append(now)  # `elapse` inlined: this runs for every tuple
