@@ -53,8 +53,8 @@ reproduce: $(VENV)/all  ## every claim of the five papers beside our result (20 
 bench: $(VENV)/all  ## speed as ratios against a peer in the same run, and our policies against the papers' (a quarter of an hour; SHORT=1: two minutes)
 	cd tests && ../$(BIN)/python -m benchmarks.bench $(if $(SHORT),--short)
 
-fidelity: $(VENV)/all  ## does a simulation predict the live system? every policy on three plans, both ways (ten minutes; POLICY=chain)
-	cd tests && ../$(BIN)/python -m benchmarks.live.fidelity $(if $(POLICY),--policy $(POLICY))
+fidelity: $(VENV)/all  ## does a simulation predict the live system? every policy on four plans, both ways (a quarter of an hour; POLICY=chain, PLOT=folder)
+	cd tests && ../$(BIN)/python -m benchmarks.live.fidelity $(if $(POLICY),--policy $(POLICY)) $(if $(PLOT),--plot $(abspath $(PLOT)))
 
 pictures: $(VENV)/all  ## take the README's picture of the console (two minutes; needs chromium)
 	cd tests && ../$(BIN)/python -m browser.console_picture ../deploy/console.png

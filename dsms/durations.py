@@ -7,7 +7,8 @@ from fractions import Fraction
 
 from dsms.errors import PlanError
 
-UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
+MICROS_PER_S = 1_000_000
+UNITS_US = {"us": 1, "ms": 1_000, "s": MICROS_PER_S, "m": 60_000_000, "h": 3_600_000_000, "d": 86_400_000_000}
 DURATION_PATTERN = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)\s*", re.ASCII)
 
 

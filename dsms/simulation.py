@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from dsms.config.fields import is_number
+from dsms.config.fields import DurationField, is_number
 from dsms.engine.engine import Engine, RunnerFactory
 from dsms.engine.observers import Observer
 from dsms.engine.policy import Policy
@@ -115,6 +115,8 @@ def simulate(
     until: float | None = None,
     cut: bool = False,
     seed: int | None = None,
+    turn_cost: float | None = None,
+    hop_cost: float | None = None,
     sample: float | None = None,
     trace: str | Path | None = None,
     record: str | Path | None = None,
@@ -124,7 +126,8 @@ def simulate(
 ) -> Run:
     """Run a plan in virtual time; `progress` is called now and then with the virtual time.
 
-    With `record`, a folder, the run is recorded in a subfolder named after the policy.
+    `turn_cost` and `hop_cost` are the dead time of a turn and of a change of host; None: as the plan says. With
+    `record`, a folder, the run is recorded in a subfolder named after the policy.
     """
     if not isinstance(plan, Plan):
         plan = plan_from(plan) if isinstance(plan, Mapping) else read_plan(plan)
@@ -141,6 +144,7 @@ def simulate(
             raise DsmsError(
                 f"{name} is {value!r}: expected a number {'above' if name == 'sample' else 'of at least'} 0"
             )
+    plan = set_dead_time(plan, turn_cost, hop_cost)
     if seed is not None:
         if seed != int(seed):
             raise DsmsError(f"seed is {seed!r}: expected a whole number of at least 0")
@@ -174,6 +178,16 @@ def simulate(
         if recorder is not None:
             recorder.finish(elapsed)
     return _build_run(text, engine, elapsed, memory, turns, results, amounts, samples)
+
+
+def set_dead_time(plan: Plan, turn_cost: float | None, hop_cost: float | None) -> Plan:
+    """Return the plan with other costs of a turn and of a hop in simulations; None: the plan's own."""
+    settings, field = plan.settings, DurationField()
+    if turn_cost is not None:
+        settings = replace(settings, turn_cost=field.read(turn_cost, "turn_cost"))
+    if hop_cost is not None:
+        settings = replace(settings, hop_cost=field.read(hop_cost, "hop_cost"))
+    return plan if settings is plan.settings else replace(plan, settings=settings)
 
 
 def _open_trace(trace: str | Path) -> TextIO:

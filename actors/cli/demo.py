@@ -1,14 +1,16 @@
 """Compare four policies on a private Ray cluster: four queries, and the same bursty load from Spark for each policy.
 
 Every policy gets the same rows at the same instants and starts with empty queues: the load pauses before the next
-policy until all queues are empty, and this time counts for the policy that empties them. The command records the run
-and writes a report at the end. Ctrl-C ends it at any time and leaves nothing running.
+policy until all queues are empty, and this time counts for the policy that empties them. After a minute of this a table
+shows beside each figure what `dsms sim` predicts for the same arrivals. The command records the run and then writes a
+report. Ctrl-C ends it at any time and leaves nothing running.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +25,7 @@ from actors.cli.live_view import show_live_view
 from actors.cli.up import START_STATUS_TIMEOUT_S
 from actors.control.client import ControlClient, import_runtime, log
 from actors.control.status_tables import format_count, format_rate
+from actors.demo.prediction import predict_phase
 from dsms.cli.arguments import parse_nonnegative_int, parse_positive
 from dsms.cli.progress import show_progress
 from dsms.cli.signals import ignore_signals
@@ -74,35 +77,37 @@ def run(given: argparse.Namespace) -> int:
     setup = replace(LiveConfig.read(plan["live"]), metrics=given.metrics, record=str(out / RECORDED))
     cluster = import_runtime("cluster.cluster")
     with import_runtime("cluster.cluster_exit").leave_cluster_on_exit(cluster):
-        phases, report = _run_phases(cluster, plan, setup, given.seconds)
-    show(compare_policies(phases, given.seconds))
-    print(report)
+        print(_run_phases(cluster, plan, setup, given.seconds))
     return 0
 
 
-def compare_policies(phases: list[PhaseStatus], length: float) -> Table:
-    """A table of the phases' figures."""
+def compare_policies(phases: Sequence[PhaseStatus], predictions: Sequence[PhaseStatus], length: float) -> Table:
+    """A table of the phases' figures, and below each what its simulation predicts."""
     caption = (
         f"{length:g} s of the same load under each policy; memory in rows; stale: share of time, mean over queries"
     )
     table = make_table("", COLUMNS, left=("policy",), caption=caption)
-    for phase in phases:
-        table.add_row(
-            phase.policy,
-            format_rate(phase.memory_mean),
-            format_count(phase.memory_max),
-            format_seconds(phase.latency_mean),
-            format_seconds(phase.latency_p99),
-            format_percent(phase.staleness),
-            format_count(phase.results),
-            format_count(phase.turns),
-            format_seconds(phase.swap_seconds),
-        )
+    for phase, prediction in zip(phases, predictions, strict=True):
+        table.add_row(phase.policy, *_cells(phase))
+        table.add_row("  simulated", *_cells(prediction), style="dim")
     return table
 
 
-def _run_phases(cluster: Any, plan: dict[str, Any], setup: LiveConfig, length: float) -> tuple[list[PhaseStatus], str]:
-    """Run the load under each policy; answers the phases of the status, and where the report is."""
+def _cells(phase: PhaseStatus) -> tuple[str, ...]:
+    return (
+        format_rate(phase.memory_mean),
+        format_count(phase.memory_max),
+        format_seconds(phase.latency_mean),
+        format_seconds(phase.latency_p99),
+        format_percent(phase.staleness),
+        format_count(phase.results),
+        format_count(phase.turns),
+        format_seconds(phase.swap_seconds),
+    )
+
+
+def _run_phases(cluster: Any, plan: dict[str, Any], setup: LiveConfig, length: float) -> str:
+    """Run the load under each policy and compare them; answers where the report is."""
     from loadgen.spark.driver import Driver, PushTarget  # these load Spark
     from loadgen.spark.session import open_session
     from loadgen.spec.load import LoadSpec
@@ -134,7 +139,8 @@ def _run_phases(cluster: Any, plan: dict[str, Any], setup: LiveConfig, length: f
                 _drain(client, never)
                 client.ask("swap", POLICIES[0], "until the next load begins")
         phases = _take_down(client)
-        return phases, _report(spark, Path(str(setup.record)))
+        show(compare_policies(phases, [predict_phase(plan, phase.policy, length) for phase in phases], length))
+        return _report(spark, Path(str(setup.record)))
 
 
 def _report(spark: Any, recorded: Path) -> str:

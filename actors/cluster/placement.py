@@ -1,33 +1,15 @@
-"""Groups stations into hosts, and assigns domains to nodes with a free CPU budget."""
+"""Assigns domains to nodes with a free CPU budget."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 from dsms.errors import DsmsError
-from dsms.plan.graph import Station
 
 CPU_BUDGET_RESOURCE = "dsms_cpu"  # the Ray resource of which every domain takes one
 RayTable = Mapping[str, Any]
 BUDGET_FRACTION = 0.0001  # of a budget, the smallest that Ray 2.60 can count: it places an actor beside the budget
-
-
-def group_stations(stations: Sequence[Station], most: int) -> list[list[str]]:
-    """The names of the stations of each actor: one station each, up to `most` actors.
-
-    Beyond that, stations are spread evenly; those of a query stay together, in the plan's order.
-
-    `DEFAULT_ACTORS` is 24, measured on two cores: an idle actor takes some 50 MB (PSS) and 1 s of a CPU to
-    start. So 24 are ready in less than a minute; one for each of 750 stations would take 40 GB and 10 minutes.
-    """
-    if most < 1:
-        raise DsmsError(f"{most} actors for {len(stations)} stations: expected at least one")
-    ordered = sorted(stations, key=lambda station: (station.query.index, station.index))
-    actors = max(1, min(most, len(ordered)))
-    bounds = [place * len(ordered) // actors for place in range(actors + 1)]
-    return [[station.name for station in ordered[start:end]] for start, end in pairwise(bounds)]
 
 
 def count_free_budgets(nodes: Sequence[RayTable], groups: Iterable[RayTable]) -> dict[str, int]:

@@ -240,7 +240,7 @@ class Host:
         self._turns.learn(layout, forget)
 
     def grant(self, grant: Grant, outputs: Sequence[Output] = ()) -> TurnReport:
-        """Run this host's part of a turn, and of those that follow; the report says where the turn continues."""
+        """Run this host's part of a turn and of the turns after it; the report says where the turn continues."""
         started = monotonic_s()
         if outputs:
             self.receive(outputs)

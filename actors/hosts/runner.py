@@ -11,7 +11,6 @@ from typing import NamedTuple
 import ray
 
 from actors.cluster.cluster import LOCAL_RAY_OPTIONS
-from actors.cluster.placement import group_stations
 from actors.hosts.grant import Arrival, Grant
 from actors.hosts.host import HostedStation, OutputRoute, QueueContents
 from actors.hosts.host_pool import HostPool
@@ -30,6 +29,7 @@ from dsms.engine.runners.turn_cursor import TurnCursor
 from dsms.operators import Operator
 from dsms.operators.batch_function import FUNCTION_FOLDERS
 from dsms.plan.graph import Plan, Station
+from dsms.plan.hosts import group_stations
 from dsms.plan.segment import QueueCost, Segment, Share
 
 
@@ -60,7 +60,6 @@ class ActorRunner(BatchRunner):
         self._arrivals: dict[int, list[Arrival]] = {}
         self._produced: Counter[str] = Counter()  # by station: batches it has output
         self._contents: dict[int, QueueContents] = {}  # by host, until something changes
-        self.places: dict[str, int] = {}  # by station: its host
         self._known: dict[int, KnownSegment] = {}  # what hosts have learned, by segment; single queues below 0
         self._known_cut = -1  # the ledger's cut of which they are
         self._armed = 0  # the epoch at which the engine knew all that others had asked of it

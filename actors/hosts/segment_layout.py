@@ -48,7 +48,7 @@ class MergeLayout(NamedTuple):
 
 
 class SegmentLayout(NamedTuple):
-    """A segment's queues, and those that its merges wait for."""
+    """A segment's queues, and the queues for which its merges wait."""
 
     number: int
     queues: tuple[QueueLayout, ...]
@@ -57,7 +57,7 @@ class SegmentLayout(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a segment's, not that of a single queue of one."""
+        """Whether it describes a whole segment, not a single queue of one."""
         return self.number >= 0
 
     @classmethod
@@ -129,7 +129,7 @@ def describe_segment(
     place: Callable[[Queue], int],
     may_coalesce: Callable[[Queue], bool],
 ) -> tuple[SegmentLayout, list[Queue]]:
-    """Return the layout of a segment with these queues, and all queues in it, those that merges wait for last."""
+    """Return the layout of a segment with these queues, and all its queues, ending with those its merges watch."""
     known = {queue.index: queue for queue in queues}
     own = set(known)
     merges = list({id(q.merge): q.merge for q in queues if q.merge is not None}.values())

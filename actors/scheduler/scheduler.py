@@ -117,11 +117,11 @@ class Scheduler:
         return self._running_domain.position(gateway)
 
     def apply_log_batch(self, log_batch: LogBatch) -> dict[int, str]:
-        return self._running_domain.apply_log_batch(log_batch)
+        return self._running_domain.apply_log_batch(log_batch).result()
 
     def _start_log_batch(self, fields: Sequence[Any]) -> Future[dict[int, str]]:
         """Apply a log batch that comes through the socket, whose next call does not wait for it."""
-        return self._running_domain.start_log_batch(LogBatch.read(fields))
+        return self._running_domain.apply_log_batch(LogBatch.read(fields))
 
     def reject_waiting(self) -> None:
         self._running_domain.reject_waiting()

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TypeVar
 
-from dsms.config.fields import Field, IntegerField, NumberField
+from dsms.config.fields import DurationField, Field, IntegerField, NumberField
 from dsms.errors import DsmsError, PlanError
 from dsms.policies.registry import policy_names
 
@@ -42,6 +42,11 @@ def add_record_option(parser: argparse.ArgumentParser, where: str = "DIR") -> No
         help=f"write turns, arrivals, outputs and memory to a folder in {where}, as Parquet: for `dsms whatif` and "
         "`dsms report`",
     )
+
+
+def parse_dead_time(text: str) -> float:
+    """A number from 0 or a duration."""
+    return _parse(DurationField(), text)
 
 
 def parse_nonnegative(text: str) -> float:

@@ -18,6 +18,7 @@ from dsms.advice.why import Decision, why
 from dsms.cli.arguments import (
     add_plan_and_policy,
     add_record_option,
+    parse_dead_time,
     parse_nonnegative,
     parse_nonnegative_int,
     parse_positive,
@@ -30,7 +31,7 @@ from dsms.errors import DsmsError, PolicyError, existing
 from dsms.plan.graph import Plan
 from dsms.policies.registry import policy_named
 from dsms.query.plan_file import read_plan
-from dsms.simulation import Run, simulate
+from dsms.simulation import Run, set_dead_time, simulate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -52,6 +53,18 @@ def options(parser: argparse.ArgumentParser) -> None:
         type=parse_nonnegative_int,
         metavar="N",
         help="random seed of arrivals and selectivities (default: the plan's)",
+    )
+    parser.add_argument(
+        "--turn-cost",
+        type=parse_dead_time,
+        metavar="T",
+        help="time that each turn takes besides its work, as in 200us; `overhead` in `dsms status --json` is measured",
+    )
+    parser.add_argument(
+        "--hop-cost",
+        type=parse_dead_time,
+        metavar="T",
+        help="time that a turn takes to go on at another host; [live] says how many hosts there are",
     )
     parser.add_argument(
         "--sample", type=parse_positive, metavar="DT", help="sample the tuples in memory every DT (see --json)"
@@ -82,7 +95,7 @@ def run(given: argparse.Namespace) -> int:
         raise DsmsError(f"--trace {given.trace} would overwrite the plan")
     if given.record:
         _check_recording(given.record, policies)
-    plan = read_plan(given.plan)
+    plan = set_dead_time(read_plan(given.plan), given.turn_cost, given.hop_cost)
     runner = _make_runner(given.runner)
     runs = [_simulate(plan, text, given, runner) for text in policies]
     decision = None if given.why is None else _explain_decisions(plan, policies[0], given, runner)

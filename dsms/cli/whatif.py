@@ -1,10 +1,14 @@
-"""Replay a recorded run under other policies, in virtual time, with the recorded arrivals and costs.
+"""Compare a recorded run with its simulation, and replay it under other policies, in virtual time.
 
-Rows: recorded: the measurements, of each phase and of the whole run; replayed: the same policies at the same instants,
-which shows how accurate a replay is; then each policy of --policy, from the beginning. Columns: see `dsms sim`; p99 is
-at most 12 % off. The replay uses the average selectivity of operators with state, such as windows and joins, and the
-average time between two turns of a live run; it runs all queries from the beginning to the end, also those added or
-removed in between.
+The first table begins with the figures that a simulation predicts: the recorded rows at the instants at which they were
+due, their measured costs, and turns of one tuple. Each line below adds what one cause contributes: the slice of turns,
+rows that were admitted late, dead time between turns, hops between hosts, and work that took longer than its cost.
+
+The second table begins with the recorded run, as measured: each phase and the whole. Then come a replay of the same
+policies at the same instants, which shows how accurate a replay is, and each policy of --policy, from the beginning.
+Columns: see `dsms sim`; p99 is at most 12 % off. The replay uses the average selectivity of operators with state, such
+as windows and joins, and the average dead time of a live run; it runs all queries from the beginning to the end, also
+those added or removed in between.
 """
 
 from __future__ import annotations
@@ -20,8 +24,14 @@ from dsms.cli.tables import format_cell, format_number, format_percent, format_s
 from dsms.policies.registry import policy_names
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rich.table import Table
 
+    from dsms.recording.prediction import Prediction
+    from dsms.recording.what_if import WhatIf
+
+PREDICTION_COLUMNS = ("", "memory mean", "latency", "p99", "stale")
 COLUMNS = ("memory mean", "max", "latency", "p99", "stale", "results", "turns")
 
 
@@ -35,7 +45,7 @@ def options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME[:key=value,…],…",
         action="extend",
         type=parse_policy_list,
-        required=True,
+        default=[],
         help=f"policies to replay the run under; may be repeated. There are: {there_are}",
     )
     parser.add_argument(
@@ -53,14 +63,35 @@ def run(given: argparse.Namespace) -> int:
         print(json.dumps({"recordings": [one.to_json() for one in found]}, allow_nan=False))
         return 0
     for one in found:
+        if one.prediction is not None:
+            show(_prediction_table(one, one.prediction))
         show(_table(one.to_json()))
     return 0
+
+
+def _prediction_table(found: WhatIf, prediction: Prediction) -> Table:
+    time = format_number if found.recording.about["clock"] == "virtual" else format_seconds
+    overhead, notes = found.overhead, []
+    if overhead.turns:
+        dead, hop = format_seconds(overhead.turn), format_seconds(overhead.hop)
+        notes.append(f"a turn took {dead} besides its work, a hop {hop}")
+        notes.append(f"work took {overhead.stretch:.3g} times its cost")
+    title = f"{found.recording.folder}: predicted and happened"
+    shown = make_table(title, PREDICTION_COLUMNS, left=("",), caption="; ".join(notes))
+    formats = (format_number, time, time, format_percent)
+    for title, figures, is_added in prediction.rows():
+        values = zip(formats, figures.values(), strict=True)
+        shown.add_row(title, *(_format_added(form, value) if is_added else form(value) for form, value in values))
+    return shown
+
+
+def _format_added(form: Callable[[float | None], str], value: float | None) -> str:
+    return form(value) if value is None else f"{'+' if value >= 0 else '−'}{form(abs(value))}"
 
 
 def _table(found: dict[str, Any]) -> Table:
     title = f"{found['recording']} ({found['runtime']} of {found['plan']}, {found['clock']} clock)"
     notes = [] if found["complete"] else ["the recording is incomplete: all runs are cut where it ends"]
-    notes += [f"a turn took {format_seconds(found['overhead'])} besides its work"] if found["overhead"] else []
     shown = make_table(title, ("policy", *COLUMNS), left=("policy",), caption="; ".join(notes))
     was, virtual = found["recorded"], found["clock"] == "virtual"
     policies = [phase["policy"] for phase in was["phases"]]

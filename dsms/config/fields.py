@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, Generic, TypeVar, get_type_hints
 
+from dsms.durations import MICROS_PER_S, parse_duration_us
 from dsms.errors import PlanError, existing
 
 T = TypeVar("T")
@@ -89,6 +90,24 @@ class NumberField(Field[float]):
             return float(text)
         except ValueError:
             return None
+
+
+class DurationField(Field[float]):
+    """A length of time from 0: a number in the plan's unit, or a text such as `200us` where that unit is a second."""
+
+    expected = "a number from 0 or a duration, as in '200us'"
+
+    def _convert(self, value: object) -> float | None:
+        if not isinstance(value, str):
+            return NumberField(least=0)._convert(value)
+        try:
+            return parse_duration_us(value) / MICROS_PER_S
+        except PlanError:
+            return None
+
+    def _parse(self, text: str) -> object:
+        number = NumberField()._parse(text)
+        return text if number is None else number
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from dsms.config.fields import BooleanField, ChoiceField, EitherField, IntegerField, NumberField, read_dataclass
+from dsms.config.fields import (
+    BooleanField,
+    ChoiceField,
+    DurationField,
+    EitherField,
+    IntegerField,
+    NumberField,
+    read_dataclass,
+)
 
 Number = Annotated[float, NumberField(above=0)]
 Limit = Annotated[float | None, NumberField(above=0)]
+DeadTime = Annotated[float, DurationField()]
 Order = Annotated[
     Literal["preserving", "weak"] | int, EitherField((ChoiceField(("preserving", "weak")), IntegerField(least=1)))
 ]
@@ -34,6 +43,8 @@ class Settings:
     until: Annotated[float | None, NumberField(least=0)] = None  # arrivals after this are not admitted
     max_wait: Limit = None  # a segment with work that has waited longer runs next, whatever its priority
     scheduling_cost: Annotated[float, NumberField(least=0)] = 0.0  # of entering a changed priority into the ready order
+    turn_cost: DeadTime = 0.0  # simulated: time that each turn takes besides its work
+    hop_cost: DeadTime = 0.0  # simulated: time that a turn takes to go on at another host
     on_error: Annotated[str, ChoiceField(("fail", "dead-letter"))] = "fail"  # for a row that an expression fails on
     # Of joins' results: the order of their inputs, any order, or how many items may be processed ahead of older ones.
     order: Order = "preserving"

@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsms.arrivals import Arrivals
+from dsms.data.batch import Batch
+from dsms.data.batch_ref import BatchRef
 from dsms.data.outcomes import hash_name
-from dsms.errors import PlanError
-from dsms.plan.graph import Stream
+from dsms.errors import DsmsError, PlanError
+from dsms.plan.graph import Plan, Stream
 
 CHUNK_ARRIVALS = 4096  # arrivals drawn at once
 FIRST_PUSHED_NUMBER = 1 << 40  # pushed tuples are numbered from here on
@@ -41,6 +43,16 @@ class ArrivalChunk:
     def empty(cls) -> ArrivalChunk:
         none = np.empty(0, dtype=np.int64)
         return cls(0, [], none, none)
+
+
+def count_pushed(rows: object, stream: Stream) -> int:
+    """Return the number of pushed rows or abstract tuples; refuse what the stream cannot take."""
+    count = rows if isinstance(rows, int) else len(rows) if isinstance(rows, Batch | BatchRef) else -1
+    if isinstance(rows, int) and stream.schema is not None:
+        raise DsmsError(f"push of {rows!r} into {stream.name!r}: the stream has a schema; expected a Batch of rows")
+    if isinstance(rows, bool) or count < 0:
+        raise DsmsError(f"push of {rows!r} into {stream.name!r}: expected a Batch or a number of tuples")
+    return count
 
 
 class ArrivalSchedule:
@@ -103,3 +115,12 @@ class ArrivalSchedule:
         self._seen += [len(part) for part in parts]
         self._drawn += len(instants)
         return chunk
+
+
+def schedule_arrivals(plan: Plan, until: float | None) -> ArrivalSchedule:
+    """Return the arrivals of a plan up to an instant, by default the one that the plan names."""
+    settings = plan.settings
+    try:
+        return ArrivalSchedule(plan.streams, settings.seed, settings.until if until is None else until)
+    except PlanError as error:
+        raise error.within("", plan.name) from None

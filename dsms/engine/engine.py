@@ -10,19 +10,20 @@ from dsms.clock import Clock, VirtualClock
 from dsms.data.batch import Batch
 from dsms.data.batch_ref import BatchRef
 from dsms.data.journal import FLUSH_RESULTS, FLUSH_TURNS, Journal
-from dsms.engine.arrival_schedule import ArrivalChunk, ArrivalSchedule
+from dsms.durations import MICROS_PER_S
+from dsms.engine.arrival_schedule import ArrivalChunk, count_pushed, schedule_arrivals
 from dsms.engine.control import ONE_TUPLE, EngineControl
 from dsms.engine.ledger import Ledger, Queue
 from dsms.engine.observers import Observer, ObserverList
 from dsms.engine.policy import Policy
 from dsms.engine.runners import DeadLetterSink, Runner, Sink, Step, inline_runner
-from dsms.engine.runners.runner import NO_RESULTS, StepFields, as_row_runner, name_steps, split_steps
+from dsms.engine.runners.runner import NO_RESULTS, StepFields, as_row_runner, name_steps
 from dsms.engine.shedding import Shedder
 from dsms.engine.starvation import StarvationGuard
 from dsms.engine.statistics import STATISTICS_KINDS
-from dsms.engine.watermarks import MICROS_PER_S, Watermarks, earliest_deadline_s
-from dsms.errors import DsmsError, PlanError, existing
+from dsms.engine.watermarks import Watermarks, earliest_deadline_s
 from dsms.plan.graph import Plan
+from dsms.plan.hosts import number_hosts
 from dsms.plan.segment import Segment
 
 RunnerFactory = Callable[[Plan, Ledger, Clock], Runner]
@@ -45,12 +46,7 @@ class Engine:
         aside: DeadLetterSink | None = None,
     ) -> None:
         self.plan, self.clock = plan, clock or VirtualClock()
-        try:
-            self._schedule = ArrivalSchedule(
-                plan.streams, plan.settings.seed, plan.settings.until if until is None else until
-            )
-        except PlanError as error:
-            raise error.within("", plan.name) from None
+        self._schedule = schedule_arrivals(plan, until)
         self.ledger = Ledger(plan, sized=self._schedule.sized)
         self.runner = (runner or inline_runner(plan))(plan, self.ledger, self.clock)
         self.runner.sink, self.runner.on_dead_letter = sink, aside
@@ -66,11 +62,13 @@ class Engine:
         self.starvations = 0  # decisions where the highest-ranked segment, ready or not, had no work (Raindrop)
         self.overdue = 0  # turns given to segments that had waited longer than `max_wait`
         self.scheduling = 0.0  # time spent on entering priorities into the ready order
-        self.admitted = 0
-        self.lag = 0.0  # while observers handle an arrival: the mean delay between its rows' due instants and now
+        self.admitted, self.lag = 0, 0.0  # lag: while observers handle an arrival, how late its rows are in the mean
         self.journal, self._in_service = Journal(), plan.settings.in_service
         self._sized = self.ledger.size is None  # whether bytes are counted as well as tuples
         self.unfinished_steps: Sequence[Step] = ()  # of the turn that the cut interrupted; the first was in service
+        simulated = isinstance(self.clock, VirtualClock)  # on real clocks turns and hops take what they take
+        self._turn_cost, self._hop_cost = (plan.settings.turn_cost, plan.settings.hop_cost) if simulated else (0.0, 0.0)
+        self._host_numbers = number_hosts(plan, self.runner.places) if self._hop_cost else []
         self._cut = cut  # the instant at which the run stops, even within a turn
         self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
         self._next_arrival = self._next_event = -math.inf  # the next event is the arrival or the cut
@@ -104,9 +102,10 @@ class Engine:
             return self._wait_for_arrival()
         if segment.key > order.best:
             self.starvations += 1
-        if control.is_guarded:
-            segment = self._guard_starvation(now, segment)
-            now = self.clock.now()
+        if control.is_guarded or self._turn_cost:
+            if control.is_guarded:
+                segment = self._guard_starvation(now, segment)
+            now = self._pass_dead_time(self._turn_cost)
             if now > self._cut:
                 return False  # the decision itself took until the cut
         for tell in self._on_begin:
@@ -139,12 +138,8 @@ class Engine:
 
     def push(self, stream: str, rows: int | Batch | BatchRef) -> None:
         """Admit rows (a Batch, or a BatchRef to rows elsewhere) or a number of abstract tuples, at this instant."""
-        place = self._stream_index(stream)
-        count = rows if isinstance(rows, int) else len(rows) if isinstance(rows, Batch | BatchRef) else -1
-        if isinstance(rows, int) and self.plan.streams[place].schema is not None:
-            raise DsmsError(f"push of {rows!r} into {stream!r}: the stream has a schema; expected a Batch of rows")
-        if isinstance(rows, bool) or count < 0:
-            raise DsmsError(f"push of {rows!r} into {stream!r}: expected a Batch or a number of tuples")
+        place = self._progress.index_of(stream)
+        count = count_pushed(rows, self.plan.streams[place])
         if not count:
             return
         now = self.clock.admit(rows.due if isinstance(rows, BatchRef) else None)
@@ -168,9 +163,6 @@ class Engine:
 
     def advance(self, stream: str, upto: int) -> None:
         """Set the stream's watermark: no more rows with a lower timestamp (microseconds) will arrive."""
-        self._stream_index(stream)
-        if not isinstance(upto, int) or isinstance(upto, bool):
-            raise DsmsError(f"advance of {stream!r} to {upto!r}: expected a timestamp in whole microseconds")
         self._push_watermarks(filter(None, [self._progress.advance_watermark(stream, upto)]), self.clock.now())
 
     def end(self) -> None:
@@ -210,18 +202,32 @@ class Engine:
         if order.operations and settings.scheduling_cost:
             cost = order.operations * settings.scheduling_cost
             self.scheduling += cost
-            now = self.clock.spend(cost)
-            if self._next_event < now:
-                self._admit(now, inclusive=False)
-            if now <= self._cut:
-                self.elapse(now)
+            now = self._catch_up(self.clock.spend(cost))
         order.record_served(segment, now)
         return segment
+
+    def _pass_dead_time(self, time: float) -> float:
+        """Let time pass in which no operator works; return when it is over."""
+        if time:
+            self.clock.wait_until(self.clock.now() + time)
+            self._catch_up(self.clock.now())
+        return self.clock.now()
+
+    def _catch_up(self, now: float) -> float:
+        """Admit what has arrived while no operator worked; return this instant."""
+        if self._next_event < now:
+            self._admit(now, inclusive=False)
+        if now <= self._cut:
+            self.elapse(now)
+        return now
 
     def _account(self, start: float, segment: Segment, steps: Sequence[StepFields]) -> None:
         """Advance the clock step by step and write to the journal what each step changed."""
         ledger, journal, now = self.ledger, self.journal, start
-        for queue, taken, made, cost, since, result_arrivals, sizes in steps:
+        hosts, here, left = self._host_numbers, -1, iter(steps)
+        for queue, taken, made, cost, since, result_arrivals, sizes in left:
+            if hosts and (place := hosts[queue.station.index]) != here:
+                here, now = place, self._pass_dead_time(self._hop_cost if here >= 0 else 0.0)
             if now - since > journal.longest_wait:
                 journal.longest_wait = now - since
             if not queue.is_plain:
@@ -230,7 +236,8 @@ class Engine:
             if self._next_event < now:
                 self._admit(now, inclusive=False)
                 if now > self._cut:
-                    steps, self.unfinished_steps = split_steps(steps, start, self._cut)
+                    done = len(steps) - len(list(left)) - 1
+                    steps, self.unfinished_steps = steps[:done], name_steps(steps[done:])
                     break
             journal.instants.append(now)  # `elapse` inlined: this runs for every tuple
             journal.held.append(ledger.held)
@@ -307,12 +314,6 @@ class Engine:
         copies = self.ledger.streams[place].copies
         self.ledger.held += count * copies
         self.ledger.held_bytes += size * copies
-
-    def _stream_index(self, stream: str) -> int:
-        """Return a stream's index in the plan."""
-        if stream not in self._progress.places:
-            raise PlanError(f"no stream {stream!r}{existing(stream, self._progress.places)}", file=self.plan.name)
-        return self._progress.places[stream]
 
     def _push_watermarks(self, watermarks: Iterable[tuple[int, Batch]], now: float, due: float | None = None) -> None:
         """Admit watermarks without rows, in order of arrival like rows."""

@@ -16,11 +16,10 @@ import numpy as np
 from dsms.data.batch import NULLS_SUFFIX, Batch
 from dsms.data.batch_ref import BatchRef
 from dsms.data.schema import TIMESTAMP_LIMIT_US, conform
-from dsms.errors import DsmsError
+from dsms.durations import MICROS_PER_S
+from dsms.errors import DsmsError, PlanError, existing
 from dsms.operators.instant_barrier import MIN_TIMESTAMP
 from dsms.plan.graph import Plan, Station, Stream
-
-MICROS_PER_S = 1_000_000
 
 
 class WatermarkState(NamedTuple):
@@ -34,7 +33,7 @@ class Watermarks:
     """The watermarks of one run's streams, by index in the plan."""
 
     def __init__(self, plan: Plan) -> None:
-        self._streams = plan.streams
+        self._streams, self._plan_name = plan.streams, plan.name
         self.places = {stream.name: place for place, stream in enumerate(plan.streams)}
         self._is_timed = [any(station.timed for station in stream.consumers) for stream in plan.streams]
         self._watermarks = [MIN_TIMESTAMP] * len(plan.streams)  # no older rows will arrive
@@ -45,6 +44,12 @@ class Watermarks:
             place for place, above in enumerate(self._above) if above
         )  # stations whose event time follows the clock
         self.ended = False
+
+    def index_of(self, stream: str) -> int:
+        """Return a stream's index in the plan."""
+        if stream not in self.places:
+            raise PlanError(f"no stream {stream!r}{existing(stream, self.places)}", file=self._plan_name)
+        return self.places[stream]
 
     def stamp(self, place: int, batch: Batch | BatchRef, seq: int, now: float) -> Batch | BatchRef:
         """Return the rows with the timestamp, sequence number and watermark they get on entering the engine."""
@@ -75,7 +80,9 @@ class Watermarks:
 
     def advance_watermark(self, name: str, watermark: int) -> tuple[int, Batch] | None:
         """Set a stream's watermark; return what to send, if that advances it."""
-        place = self.places[name]
+        place = self.index_of(name)
+        if not isinstance(watermark, int) or isinstance(watermark, bool):
+            raise DsmsError(f"advance of {name!r} to {watermark!r}: expected a timestamp in whole microseconds")
         self._watermarks[place] = max(self._watermarks[place], watermark)
         return (place, Batch(watermark=watermark)) if self._is_timed[place] else None
 

@@ -103,12 +103,8 @@ class Domain:
         """The last offset of this gateway's log that was applied."""
         return self.ask(lambda: self.positions.get(gateway)).result()
 
-    def apply_log_batch(self, batch: LogBatch) -> dict[int, str]:
+    def apply_log_batch(self, batch: LogBatch) -> Future[dict[int, str]]:
         """Apply the next part of a gateway's log, as there is room; answers then why rows were refused, by offset."""
-        return self.start_log_batch(batch).result()
-
-    def start_log_batch(self, batch: LogBatch) -> Future[dict[int, str]]:
-        """Apply a part of a gateway's log as `apply_log_batch` does, without waiting."""
         refused: dict[int, str] = {}
 
         def enqueue() -> Future[None]:

@@ -51,13 +51,12 @@ class SelectivityModel:
 
 
 class GroupRunner(Runner):
-    """Runs abstract plans, one group of tuples a step; if `apart`, each station has its own process.
+    """Runs abstract plans, one group of tuples a step; with `places`, stations are at these hosts.
 
-    A turn then processes all that its share allows at one station before it moves to the next, like turns on actors.
+    A turn then processes all that its share allows at one host before it moves to the next, like turns on actors.
     """
 
     exact = False
-    apart = False
 
     def __init__(self, plan: Plan, ledger: Ledger, clock: Clock) -> None:
         super().__init__(plan, ledger, clock)
@@ -96,11 +95,11 @@ class GroupRunner(Runner):
         return Step(queue, lot.rows, made, cost, lot.since, result_arrivals, None)
 
     def run(self, segment: Segment, share: Share, now: float) -> Sequence[StepFields]:
-        if not self.apart:
+        if not self.places:
             return super().run(segment, share, now)
         hosts, cursor = _SimulatedHosts(self, segment.start()), self._make_cursor(segment, share, now)
         while (elsewhere := cursor.run_until_remote(hosts)) is not None:
-            hosts.here = elsewhere.station
+            hosts.move_to(elsewhere)
         return hosts.steps
 
     def waiting_since(self) -> float:
@@ -108,13 +107,18 @@ class GroupRunner(Runner):
 
 
 class _SimulatedHosts:
-    """Runs a turn as if every station were on another host."""
+    """Runs a turn as if stations were on the runner's hosts."""
 
     def __init__(self, runner: GroupRunner, start: Queue) -> None:
-        self._work, self.here, self.steps = runner.work, start.station, list[Step]()
+        self._work, self._places, self.steps = runner.work, runner.places, list[Step]()
+        self.move_to(start)
+
+    def move_to(self, stop: Queue) -> None:
+        """Continue at the host of this queue."""
+        self._here = self._places[stop.station.name]
 
     def is_local(self, stop: Queue) -> bool:
-        return stop.station is self.here
+        return self._places[stop.station.name] == self._here
 
     def run_step(self, stop: Queue, at: float, startup: float, most: float) -> tuple[float, float, float]:
         step = self._work(stop, at, startup, most)

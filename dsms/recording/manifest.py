@@ -10,6 +10,7 @@ from typing import Any
 from dsms.clock import Clock, PacedClock, RealClock
 from dsms.engine.engine import Engine
 from dsms.plan.graph import Plan, Station, Stream
+from dsms.plan.hosts import number_hosts
 
 FORMAT_VERSION = 1
 UNSAFE_CHARACTERS = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -29,7 +30,8 @@ def clock_name(clock: Clock) -> str:
 
 def describe_run(engine: Engine, before: Mapping[str, Any]) -> dict[str, Any]:
     """Describe the run as plain data; streams, queries and stations of an earlier plan are kept."""
-    plan, clock = engine.plan, engine.clock
+    plan, clock, places = engine.plan, engine.clock, engine.runner.places
+    hosts = number_hosts(plan, places) if places or plan.settings.hop_cost else [None] * len(plan.stations)
     return {
         **before,
         "version": FORMAT_VERSION,
@@ -42,7 +44,9 @@ def describe_run(engine: Engine, before: Mapping[str, Any]) -> dict[str, Any]:
         "adaptive": dict(plan.adaptive),
         "streams": _merge_entries(before, "streams", [_describe_stream(engine, stream) for stream in plan.streams]),
         "queries": _merge_entries(before, "queries", _describe_queries(plan, engine.control.weights)),
-        "stations": _merge_entries(before, "stations", [_describe_station(station) for station in plan.stations]),
+        "stations": _merge_entries(
+            before, "stations", [_describe_station(*each) for each in zip(plan.stations, hosts, strict=True)]
+        ),
     }
 
 
@@ -59,7 +63,7 @@ def _describe_queries(plan: Plan, weights: Mapping[str, float]) -> list[dict[str
     return [{"name": query.name, "weight": weights[query.name]} for query in plan.queries]
 
 
-def _describe_station(station: Station) -> dict[str, Any]:
+def _describe_station(station: Station, host: int | None) -> dict[str, Any]:
     operator = station.operator
     return {
         "name": station.name,
@@ -71,4 +75,5 @@ def _describe_station(station: Station) -> dict[str, Any]:
         "selectivity": operator.selectivity,
         "startup": operator.startup,
         "take": operator.take,
+        "host": host,
     }

@@ -1,17 +1,18 @@
-"""Measures a recording: costs and selectivities of stations, and the overhead of a turn."""
+"""Measures a recording: costs and selectivities of stations, and the overhead of turns."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsms.measure.turn_overhead import MAX_TURN_GAP_S, OverheadFit
 from dsms.recording.recording import Recording, pick_rows
 
-MAX_TURN_GAP_S = 1.0  # a longer gap between two turns is no overhead: the run was paused, or the machine slept
 Floats = NDArray[np.float64]
 
 
@@ -30,37 +31,11 @@ class StationWork:
 
 
 @dataclass
-class TurnOverhead:
-    """Fits a line: the length of turns, while work was waiting, by the cost of their work."""
-
-    turns: int = 0
-    _sums: NDArray[np.float64] = field(default_factory=lambda: np.zeros(4))  # of x, y, x·x and x·y
-
-    def add(self, work: Floats, lasted: Floats) -> None:
-        """Add turns: their work and how long they lasted."""
-        self.turns += len(work)
-        self._sums += [work.sum(), lasted.sum(), (work * work).sum(), (work * lasted).sum()]
-
-    def line(self) -> tuple[float, float]:
-        """Time for a turn without work, and time for a unit of work; (0, 1) without data.
-
-        The line goes through the means, so all turns together take as long as they did.
-        """
-        if not self.turns:
-            return 0.0, 1.0
-        x, y, xx, xy = self._sums / self.turns
-        spread = xx - x * x
-        slope = (xy - x * y) / spread if spread > 1e-12 * max(xx, 1e-300) else 1.0
-        slope = min(max(slope, 0.0), y / x if x else 1.0)  # neither may be negative
-        return float(max(0.0, y - slope * x)), float(slope)
-
-
-@dataclass
 class RecordedWork:
     """What a replay needs to know of the recorded work."""
 
     stations: dict[str, StationWork] = field(default_factory=dict)
-    pace: TurnOverhead = field(default_factory=TurnOverhead)
+    pace: OverheadFit = field(default_factory=OverheadFit)
 
     @classmethod
     def of(cls, recording: Recording, until: float = math.inf) -> RecordedWork:
@@ -72,8 +47,12 @@ class RecordedWork:
                 parts["turns"] = pick_rows(parts["turns"], parts["turns"]["at"] <= until)
                 found._add(parts["turns"])
             if about["clock"] != "virtual":
-                found.pace.add(*_consecutive_turns(parts, float(about["budget"]), merges))
+                found.pace.add(*_consecutive_turns(parts, float(about["budget"]), merges, recording.hosts()))
         return found
+
+    def tuples(self) -> float:
+        """How many tuples all stations have taken together."""
+        return sum(work.taken for work in self.stations.values())
 
     def _add(self, turns: dict[str, Any]) -> None:
         codes, names = turns["station"]
@@ -87,17 +66,20 @@ class RecordedWork:
             done.runs += int(runs[place])
 
 
-def _consecutive_turns(parts: dict[str, dict[str, Any]], budget: float, merges: bool) -> tuple[Floats, Floats]:
-    """Work and length of turns that the next turn followed at once: work was waiting all the time between.
+def _consecutive_turns(
+    parts: dict[str, dict[str, Any]], budget: float, merges: bool, hosts: Mapping[str, int]
+) -> tuple[Floats, Floats, Floats]:
+    """Work, hops and length of turns that the next turn followed at once: work was waiting all the time between.
 
     Turns at the edge of a part are skipped. If a join or union may have waited for arrivals, turns with arrivals are
     skipped too.
     """
     turns, memory = parts.get("turns"), parts.get("memory")
     if turns is None or memory is None or not len(turns["at"]):
-        return np.empty(0), np.empty(0)
+        return np.empty(0), np.empty(0), np.empty(0)
     first = np.flatnonzero(np.diff(turns["turn"], prepend=-1))
     starts, work = turns["at"][first], np.add.reduceat(turns["cost"], first)[:-1] / budget
+    hops = np.add.reduceat(_find_hops(turns, hosts), first)[:-1]
     lasted = np.diff(starts)
     # Up to each row of memory: how many rows with a duration held nothing.
     spans = np.diff(memory["at"], prepend=memory["at"][0])
@@ -107,4 +89,12 @@ def _consecutive_turns(parts: dict[str, dict[str, Any]], budget: float, merges: 
     if merges and "arrivals" in parts:
         arrived = np.searchsorted(parts["arrivals"]["at"], starts, side="right")
         followed &= np.diff(arrived) == 0
-    return work[followed], lasted[followed]
+    return work[followed], hops[followed], lasted[followed]
+
+
+def _find_hops(turns: dict[str, Any], hosts: Mapping[str, int]) -> Floats:
+    """By step: 1 if it is at another host than the step before it in the same turn, else 0."""
+    codes, names = turns["station"]
+    places = np.array([hosts.get(name, -1) for name in names], np.int64)[codes]
+    moved = (np.diff(places, prepend=places[0]) != 0) & (np.diff(turns["turn"], prepend=-1) == 0)
+    return np.asarray(moved, np.float64)

@@ -18,6 +18,7 @@ from dsms.engine.runners.runner import Step
 from dsms.errors import DsmsError
 from dsms.measure.completions import Completions
 from dsms.measure.memory_bound import MemoryBound
+from dsms.measure.turn_overhead import OverheadMeter
 from dsms.plan.segment import Segment
 from dsms.policies.adaptive.gatherer import format_policy
 from dsms.recording.manifest import describe_run
@@ -52,6 +53,7 @@ class RunRecorder(Observer):
         self._policy: Policy | None = None  # that decided the last turn
         self._described: Engine | None = None
         self._bound: MemoryBound | None = None  # on a real clock only
+        self._meter = OverheadMeter()  # likewise
         self._looked = 0.0
         self._begun = False  # whether the first phase is recorded
         self._written = monotonic_s()
@@ -66,6 +68,7 @@ class RunRecorder(Observer):
         if self._real:
             self._bound = MemoryBound(engine.plan) if self._bound is None else self._bound.migrate(engine.plan)
             self._bound.attach(engine)
+            self._meter.attach(engine)
         if self._described is None:
             self._about["since"] = self._folded = engine.clock.now()
             first = np.array([self._folded])
@@ -76,11 +79,14 @@ class RunRecorder(Observer):
         if self._bound is not None:
             self._look(now, self._engine.ledger.held - count * self._engine.ledger.streams[stream].copies)
             self._bound.arrive(now, stream, count)
+            self._meter.arrive(now, stream, count)
         self._rows.arrivals += (now, self._streams[stream], count, self._engine.lag)
 
     def begin(self, now: float) -> None:
-        if self._bound is not None and now - self._looked > MEMORY_SAMPLE_S:
-            self._look(now, self._engine.ledger.held)
+        if self._real:
+            self._meter.begin(now)
+            if now - self._looked > MEMORY_SAMPLE_S:
+                self._look(now, self._engine.ledger.held)
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
         if self._policy is not self._engine.control.policy:
@@ -92,8 +98,10 @@ class RunRecorder(Observer):
             rows += (number, at, station, step.taken, step.made, step.cost, decider)
             at += step.cost * self._pace
         self._turn = number + 1
-        if self._real and start - self._folded > PART_INTERVAL_S:
-            self._engine.fold()  # a journal fills slowly when little happens
+        if self._real:
+            self._meter.turn(start, segment, steps)
+            if start - self._folded > PART_INTERVAL_S:
+                self._engine.fold()  # a journal fills slowly when little happens
 
     def swap(self, now: float, before: Policy, after: Policy) -> None:
         if (
@@ -176,6 +184,7 @@ class RunRecorder(Observer):
     def _describe(self) -> None:
         self._described = self._engine
         self._about = describe_run(self._engine, self._about)
+        self._about["overhead"] = self._meter.overhead()._asdict() if self._real else None
         self._check(self._parts.about(self._about, self._strict))
 
     def _check(self, taken: bool) -> None:

@@ -41,6 +41,10 @@ class Recording:
         """When the run began, by its own clock."""
         return float(self.about.get("since") or 0.0)
 
+    def hosts(self) -> dict[str, int]:
+        """By station: the number of its host; empty if all were in one process."""
+        return {one["name"]: one["host"] for one in self.about["stations"] if one.get("host") is not None}
+
     def table(self, name: str, *columns: str) -> Iterator[dict[str, Any]]:
         """Read these columns of a table, or all of them, part by part in order."""
         if name not in TABLE_COLUMNS:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from dsms.clock import Clock, VirtualClock
@@ -12,50 +14,32 @@ from dsms.engine.engine import Engine
 from dsms.engine.ledger import Ledger
 from dsms.engine.observers import Observer
 from dsms.engine.policy import Policy
+from dsms.engine.runners import Runner, inline_runner
 from dsms.engine.statistics import STATISTICS_KINDS
 from dsms.plan.graph import Plan
 from dsms.recording.abstract_plan import build_replica_plan
 from dsms.recording.lot_runner import GroupRunner, TupleGroup
 from dsms.recording.measured_costs import RecordedWork
+from dsms.recording.prediction import ALL_CAUSES, Causes
 from dsms.recording.recording import Recording
 
 
 class ReplayClock(VirtualClock):
-    """Virtual time with the recorded overhead between turns; work takes its cost times a measured factor."""
+    """Virtual time in which work takes its cost times a measured factor."""
 
     exact = False
 
-    def __init__(self, recording: Recording, measured: RecordedWork) -> None:
+    def __init__(self, recording: Recording, stretch: float, has_slice: bool) -> None:
         super().__init__()
         about = recording.about
-        self.slice, self.budget = about["slice"], about["budget"]
-        self._each, self._stretch = measured.pace.line()
+        self.slice, self.budget = about["slice"] if has_slice else None, about["budget"]
+        self._pace = stretch / self.budget
         if about["clock"] == "wall":  # the slice counted all time that passed, not the work alone
-            self.budget, self._stretch = self.budget / max(self._stretch, 1e-9), 1.0
-        self._owed = 0.0
-        self._now = self._ready = recording.since
-
-    def begin(self) -> None:
-        """Begin a turn: its first step also spends the rest of the overhead of the turn before."""
-        self._owed = max(0.0, self._ready - self._now)
+            self.budget /= max(stretch, 1e-9)
+        self._now = recording.since
 
     def spend(self, cost: float) -> float:
-        owed, self._owed = self._owed, 0.0
-        now = super().spend(owed + cost * self._stretch / self.budget)
-        self._ready = now + self._each
-        return now
-
-
-class _TurnObserver(Observer):
-    """Reports every turn to the clock."""
-
-    trusted = True
-
-    def __init__(self, clock: ReplayClock) -> None:
-        self._clock = clock
-
-    def begin(self, now: float) -> None:
-        self._clock.begin()
+        return super().spend(cost * self._pace)
 
 
 class ReplayEngine(Engine):
@@ -79,9 +63,14 @@ class GroupReplayEngine(ReplayEngine):
 
     runner: GroupRunner
 
-    def __init__(self, plan: Plan, policy: Policy, recording: Recording, until: float, **engine: Any) -> None:
+    def __init__(
+        self, plan: Plan, policy: Policy, recording: Recording, until: float, late_rows: bool, **engine: Any
+    ) -> None:
         places = {stream.name: place for place, stream in enumerate(plan.streams)}
         self._lots = _read_groups(recording, places, until)
+        if not late_rows:
+            due = [(place, max(at - lag, recording.since), rows, 0.0) for place, at, rows, lag in self._lots]
+            self._lots = iter(sorted(due, key=itemgetter(1)))
         self._lot: tuple[int, float, int, float] | None = None
         super().__init__(plan, policy, recording, **engine)
 
@@ -121,27 +110,40 @@ def create_replay_engine(
     observers: Sequence[Observer],
     until: float,
     cut: float,
+    causes: Causes = ALL_CAUSES,
 ) -> Engine:
     """Make an engine for the recorded arrivals up to an instant; it stops at `cut`, even with work left."""
-    listed = recording.about["clock"] == "virtual"  # every tuple has its own instant and its own outcome
+    about, hosts = recording.about, recording.hosts()
+    listed = about["clock"] == "virtual"  # every tuple has its own instant and its own outcome
     plan = build_replica_plan(recording, measured, until, listed)
+    overhead = measured.pace.fit()
+    turn, hop = (plan.settings.turn_cost, plan.settings.hop_cost) if listed else (overhead.turn, overhead.hop)
+    plan.settings = replace(
+        plan.settings,
+        slice=plan.settings.slice if causes.slice else None,
+        turn_cost=turn if causes.dead_time else 0.0,
+        hop_cost=hop if causes.hops else 0.0,
+    )
     if listed:
-        return ReplayEngine(plan, policy, recording, observers=observers, cut=cut)
-    clock = ReplayClock(recording, measured)
-    live = recording.about["runtime"] == "live"
+        runner = partial(_place_stations, inline_runner(plan), hosts)
+        return ReplayEngine(plan, policy, recording, runner=runner, observers=observers, cut=cut)
+    if not hosts and about["runtime"] == "live":  # recorded before hosts were: each station had its own
+        hosts = {station.name: station.index for station in plan.stations}
     return GroupReplayEngine(
         plan,
         policy,
         recording,
         until,
-        clock=clock,
-        runner=partial(_create_runner, live),
-        observers=[_TurnObserver(clock), *observers],
+        causes.late_rows,
+        clock=ReplayClock(recording, overhead.stretch if causes.stretch else 1.0, causes.slice),
+        runner=partial(_place_stations, GroupRunner, hosts),
+        observers=observers,
         cut=cut,
     )
 
 
-def _create_runner(apart: bool, plan: Plan, ledger: Ledger, clock: Clock) -> GroupRunner:
-    runner = GroupRunner(plan, ledger, clock)
-    runner.apart = apart
+def _place_stations(kind: type[Runner], hosts: Mapping[str, int], plan: Plan, ledger: Ledger, clock: Clock) -> Runner:
+    """Make a runner whose stations are at these hosts."""
+    runner = kind(plan, ledger, clock)
+    runner.places = dict(hosts)
     return runner

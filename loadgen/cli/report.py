@@ -2,7 +2,8 @@
 
 DIR is a folder that `--record DIR` of `dsms sim`, `run` or `up` has written: a run, or a folder of runs. Each run
 or phase under a policy is one sample of it. The tables show means ± half of a 95 % confidence interval; where a policy
-has one sample, the report cuts its time into equal stretches and takes their means as samples.
+has one sample, the report cuts its time into equal stretches and takes their means as samples. The page also compares
+each run with its simulation, and says how much each cause of the difference contributed (see `dsms whatif --help`).
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from html import escape
 
 from dsms.cli.tables import format_number, format_percent
+from dsms.recording.prediction import Prediction
 from loadgen.report import figures
 from loadgen.report.analysis import Analysis
 from loadgen.report.figures import Colours
@@ -32,7 +33,11 @@ svg { width: 100%; height: auto; } details { margin: .5rem 0; } summary { cursor
 
 
 def render_page(
-    runs: Sequence[RecordedRun], analysis: Analysis, comparison: Sequence[Figures], differences: Sequence[Figures]
+    runs: Sequence[RecordedRun],
+    analysis: Analysis,
+    comparison: Sequence[Figures],
+    differences: Sequence[Figures],
+    predictions: Sequence[Prediction | None],
 ) -> str:
     """The whole page as HTML."""
     colours = Colours([row["policy"] for row in comparison])
@@ -44,6 +49,7 @@ def render_page(
         *_comparison(comparison, colours, unit),
         *_differences(differences, unit),
         *_runs(analysis, unit),
+        *_predictions(runs, predictions, unit),
         *_over_time(runs, analysis, colours, unit),
         *_queries(runs, analysis, unit),
         *_burstiness(runs, analysis, colours, unit),
@@ -158,6 +164,38 @@ def _runs(analysis: Analysis, unit: str) -> list[str]:
         **_measure_columns(unit),
     }
     return ["<h2>Runs</h2>", _table(analysis.runs, columns)]
+
+
+def _predictions(runs: Sequence[RecordedRun], predictions: Sequence[Prediction | None], unit: str) -> list[str]:
+    """By run: what a simulation predicts, what each cause adds to it, and what happened."""
+    columns: dict[str, Cell] = {
+        "": lambda row: escape(row["title"]),
+        "memory mean<br>(tuples)": _signed("memory_mean"),
+        f"latency mean<br>({unit})": _signed("latency_mean"),
+        f"p99<br>({unit})": _signed("latency_p99"),
+        "stale<br>(% of time)": _signed("staleness", 100),
+    }
+    text = (
+        "Predicted: a simulation of the recorded rows at the instants at which they were due, with their measured "
+        "costs and turns of one tuple. Each line below adds one cause: the slice of turns, rows that were admitted "
+        "late, dead time between turns, hops between hosts, and work that took longer than its cost."
+    )
+    parts = ["<h2>Predicted and happened</h2>", f'<p class="quiet">{text}</p>']
+    for run, prediction in zip(runs, predictions, strict=True):
+        if prediction is not None:
+            rows = [{**figures, "title": title, "added": added} for title, figures, added in prediction.rows()]
+            opened = " open" if len(runs) <= EXPANDED_RUNS else ""
+            parts.append(f"<details{opened}><summary>{escape(run.label)}</summary>{_table(rows, columns)}</details>")
+    return parts
+
+
+def _signed(name: str, times: float = 1) -> Cell:
+    def cell(row: Figures) -> str:
+        if row[name] is None:
+            return "–"
+        return f"{row[name] * times:+,.4g}" if row["added"] else format_number(row[name] * times)
+
+    return cell
 
 
 def _measure_columns(unit: str) -> dict[str, Cell]:
@@ -276,7 +314,7 @@ def _table(rows: Sequence[Figures], columns: dict[str, Cell]) -> str:
     """An HTML table, without columns that have no values."""
     cells = {title: [cell(row) for row in rows] for title, cell in columns.items()}
     shown = {title: texts for title, texts in cells.items() if set(texts) != {"–"}}
-    left = [' class="text"' if title.startswith(LEFT_ALIGNED_COLUMNS) else "" for title in shown]
+    left = [' class="text"' if not title or title.startswith(LEFT_ALIGNED_COLUMNS) else "" for title in shown]
 
     def line(texts: Iterable[str], tag: str) -> str:
         return "<tr>" + "".join(f"<{tag}{how}>{text}</{tag}>" for text, how in zip(texts, left, strict=True)) + "</tr>"

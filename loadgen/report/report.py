@@ -8,6 +8,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from dsms.errors import FailedError
+from dsms.recording.what_if import predict
 from loadgen.report.aggregates import make_aggregates, write_tables
 from loadgen.report.analysis import analyse, read_runs
 from loadgen.report.comparison import compare_differences, compare_policies
@@ -26,8 +27,10 @@ def write_report(
     runs = read_runs(folders)
     analysis = analyse(spark, runs, progress)
     policies, pairs = compare_policies(analysis, reason), compare_differences(analysis)
+    progress("replaying the runs")
+    predictions = [predict(run.recording) for run in runs]
     progress("drawing")
-    text = render_page(runs, analysis, policies, pairs)
+    text = render_page(runs, analysis, policies, pairs, predictions)
     try:
         write_tables(make_aggregates(runs, analysis, policies, pairs), out / "aggregates")
         (out / "report.html").write_text(text, encoding="utf-8")

@@ -52,7 +52,7 @@ SECTIONS = {
     "predicted": Section(predicted, predicted),
     "fidelity": Section(
         partial(fidelity, policies=("fifo", "rr", "chain", "fas-mcq")),
-        partial(fidelity, plans=("ten-queries",), policies=("chain",), until=1.0, hosts=4),
+        partial(fidelity, plans=("ten-queries", "auction"), policies=("chain",), until=1.0, hosts=4),
     ),
     "swaps": Section(swaps, partial(swaps, count=4, seconds=1.0)),
     "live": Section(live, partial(live, SHORT_LIVE)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -25,9 +24,9 @@ def once(counts):
     taken, at = NumberedResults(), 0
     with domain_on([Host()], taken) as domain:
         for count in counts:
-            domain.apply_log_batch(delivery(at, count))
+            domain.apply_log_batch(delivery(at, count)).result()
             at += count
-        domain.apply_log_batch(end(at))
+        domain.apply_log_batch(end(at)).result()
         return taken.rows(settled(domain))
 
 
@@ -43,12 +42,12 @@ def test_results_are_the_same_wherever_the_domain_is_saved_and_however_much_work
     taken, at, hosts = NumberedResults(), 0, [Host(), Host()]
     with domain_on(hosts, taken, policy=policy) as domain:
         for count in counts[:cut]:
-            domain.apply_log_batch(delivery(at, count))
+            domain.apply_log_batch(delivery(at, count)).result()
             at += count
         data = saved(domain, hosts)
         after = at
         for count in counts[cut : cut + lost]:  # their results are never released
-            domain.apply_log_batch(delivery(after, count))
+            domain.apply_log_batch(delivery(after, count)).result()
             after += count
         settled(domain)
     results = deserialize(data[0]).transfer.results
@@ -61,9 +60,9 @@ def test_results_are_the_same_wherever_the_domain_is_saved_and_however_much_work
         assert domain.position("g") == 2 * at
         assert domain.status().policy == policy
         for count in counts[cut:]:
-            domain.apply_log_batch(delivery(at, count))
+            domain.apply_log_batch(delivery(at, count)).result()
             at += count
-        domain.apply_log_batch(end(at))
+        domain.apply_log_batch(end(at)).result()
         assert taken.rows(settled(domain)) == once(counts)
     numbers = sorted(taken.results)
     assert numbers == [
@@ -93,34 +92,34 @@ def test_weights_qos_policy_and_pause_are_restored():
 
 def test_a_log_batch_at_another_offset_is_refused_and_changes_nothing():
     with domain_on([Host()], NumberedResults()) as domain:
-        domain.apply_log_batch(delivery(0, 3))
+        domain.apply_log_batch(delivery(0, 3)).result()
         for after in (0, 5):
             with pytest.raises(DsmsError, match=f"log of 'g' up to 6: a batch after {2 * after} does not follow"):
-                domain.apply_log_batch(delivery(after, 3))
+                domain.apply_log_batch(delivery(after, 3)).result()
         assert (domain.position("g"), domain.position("other")) == (6, 0)
         assert [stream.rows for stream in domain.status().streams] == [3, 3]
 
 
 def test_of_a_log_batch_that_is_rejected_while_it_waits_for_room_the_rest_can_be_sent_again():
-    with domain_on([Host()], NumberedResults(), most_rows=4) as domain, ThreadPoolExecutor() as pool:
+    with domain_on([Host()], NumberedResults(), most_rows=4) as domain:
         domain.pause()
-        domain.apply_log_batch(delivery(0, 3))
-        waiting = pool.submit(domain.apply_log_batch, delivery(3, 3))
+        domain.apply_log_batch(delivery(0, 3)).result()
+        waiting = domain.apply_log_batch(delivery(3, 3))
         assert wait_until(lambda: domain.status().ingest.paused, 30)
         domain.reject_waiting()
         with pytest.raises(DsmsError, match="domain '0' is full"):
             waiting.result()
         assert domain.position("g") == 6
         domain.resume()
-        domain.apply_log_batch(delivery(3, 3))
+        domain.apply_log_batch(delivery(3, 3)).result()
         assert domain.position("g") == 12
 
 
 def test_a_snapshot_in_the_middle_of_a_log_batch_has_the_items_before_it_and_the_rest_follows():
     hosts, taken = [Host()], NumberedResults()
-    with domain_on(hosts, NumberedResults(), most_rows=2) as domain, ThreadPoolExecutor() as pool:
+    with domain_on(hosts, NumberedResults(), most_rows=2) as domain:
         domain.pause()
-        waiting = pool.submit(domain.apply_log_batch, delivery(0, 3))
+        waiting = domain.apply_log_batch(delivery(0, 3))
         assert wait_until(lambda: domain.position("g") == 3, 30)  # of stream a, not of stream b
         data = saved(domain, hosts)
         domain.reject_waiting()
@@ -128,8 +127,8 @@ def test_a_snapshot_in_the_middle_of_a_log_batch_has_the_items_before_it_and_the
     with domain_on([Host()], taken, QuerySet(TABLE, queries=[])) as domain:
         restored(domain, data)
         domain.resume()
-        domain.apply_log_batch(delivery(0, 3)._replace(after_offset=3, items=delivery(0, 3).items[1:]))
-        domain.apply_log_batch(end(3))
+        domain.apply_log_batch(delivery(0, 3)._replace(after_offset=3, items=delivery(0, 3).items[1:])).result()
+        domain.apply_log_batch(end(3)).result()
         assert taken.rows(settled(domain)) == once([3])
 
 

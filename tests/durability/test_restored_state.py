@@ -27,7 +27,7 @@ def worked(policy="fifo", table=LIVE, deliveries=30):
     hosts = [Host()]
     with domain_on(hosts, NumberedResults(), QuerySet(table), policy) as domain:
         for place in range(deliveries):
-            domain.apply_log_batch(delivery(10 * place, 10))
+            domain.apply_log_batch(delivery(10 * place, 10)).result()
             settled(domain)
         domain.pause()
         return saved(domain, hosts), seen(domain)
@@ -141,7 +141,7 @@ def brought(domain, first, count):
     for place in range(first, first + count):
         domain.apply_log_batch(
             LogBatch("g", place, place + 1, [LogItem(place + 1, "a", Batch.of({"n": np.array([place])}))])
-        )
+        ).result()
         settled(domain)
 
 

@@ -202,6 +202,19 @@ def test_the_report_on_a_recorded_simulation_equals_its_measures(spark, plans, t
 
 
 @pytest.mark.spark
+def test_the_page_says_what_was_predicted_what_happened_and_what_each_cause_adds(spark, plans, tmp_path):
+    run = dsms.simulate(plans / "path.toml", "fifo", until=300, turn_cost=0.5, record=tmp_path / "recorded")
+    assert main(["report", str(tmp_path / "recorded"), "--out", str(tmp_path / "out")]) == 0
+    page = (tmp_path / "out/report.html").read_text(encoding="utf-8")
+    table = page.partition("<h2>Predicted and happened</h2>")[2].partition("</table>")[0]
+    lines = [re.findall(r"<td[^>]*>([^<]*)</td>", line) for line in table.split("<tr>")[2:]]
+    titles, latencies = zip(*((line[0], float(line[2].replace(",", ""))) for line in lines), strict=True)
+    assert titles == ("predicted", "+ dead time", "not explained", "happened")
+    assert latencies[-1] == pytest.approx(run.latency.mean, rel=1e-3)
+    assert sum(latencies[:-1]) == pytest.approx(latencies[-1], rel=2e-3)
+    assert latencies[1] > 0
+
+
 def test_an_incomplete_run_without_results_is_reported_up_to_its_last_row(spark, tmp_path, capsys):
     torn = FakeRecording(
         5.0, 65.0, ["a"], {name: RUNS["fifo-0"].tables[name] for name in ("arrivals", "memory", "phases")}, False

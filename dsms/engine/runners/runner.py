@@ -6,7 +6,6 @@ bad ones, and move stations to another plan.
 
 from __future__ import annotations
 
-import itertools
 import math
 from abc import ABC, abstractmethod
 from collections import Counter
@@ -54,15 +53,6 @@ def name_steps(steps: Sequence[StepFields]) -> list[Step]:
 _AS_STEP = partial(tuple.__new__, Step)
 
 
-def split_steps(
-    steps: Sequence[StepFields], start: float, instant: float
-) -> tuple[Sequence[StepFields], Sequence[Step]]:
-    """Return the steps of a turn that were complete at this instant, and the others."""
-    ends = itertools.accumulate((cost for _, _, _, cost, *_ in steps), initial=start)
-    done = sum(end <= instant for end in ends) - 1
-    return steps[:done], name_steps(steps[done:])
-
-
 Sink = Callable[[str, Batch], None]  # a query's name and its rows
 DeadLetterSink = Callable[[str, DeadLetter], None]  # an operator's name and the rows it rejected
 
@@ -80,6 +70,7 @@ class Runner(ABC):
         self._measured = clock.meter() is not None  # whether work takes what the clock measures, not what is declared
         self.is_forced = False  # whether only the granted segment has work
         self.continued: list[tuple[Segment, Sequence[Step]]] = []  # turns that the last one went on with
+        self.places: dict[str, int] = {}  # by station: its host; empty: all stations are in this process
         self.sink: Sink | None = None  # receives the rows that queries put out
         self.on_dead_letter: DeadLetterSink | None = None  # receives the rows that operators reject
         self.results: Counter[str] = Counter()  # by query: batches put out, where they are numbered

@@ -22,6 +22,7 @@ from dsms.live.monitor.status import (
     EngineStatus,
     InputStatus,
     OperatorStatus,
+    OverheadStatus,
     PhaseStatus,
     QueryStatus,
     RejectedRowsStatus,
@@ -29,6 +30,7 @@ from dsms.live.monitor.status import (
 )
 from dsms.measure.memory_bound import MemoryBound
 from dsms.measure.phases import PolicyPhases
+from dsms.measure.turn_overhead import OverheadMeter
 from dsms.plan.graph import Plan
 from dsms.policies.adaptive.gatherer import format_policy
 from dsms.policies.chart_policy import size_per_reader
@@ -43,11 +45,13 @@ class Monitor:
     def __init__(self, plan: Plan) -> None:
         self._rates, self._results, self._decision_log = Rates(plan), QueryMonitor(plan), DecisionLog()
         self.decision_stats, self.times, self.bound = DecisionStats(), OperatorTimes(plan), MemoryBound(plan)
+        self._overhead = OverheadMeter()
 
     @property
     def observers(self) -> tuple[Observer, ...]:
         """The observers to attach to the engine."""
-        return self.decision_stats, self._rates, self._results, self.times, self.bound, self._decision_log
+        results, times = self._results, self.times
+        return self.decision_stats, self._rates, results, times, self.bound, self._decision_log, self._overhead
 
     @property
     def phases(self) -> PolicyPhases:
@@ -79,6 +83,7 @@ class Monitor:
         after = Monitor(plan)
         after._rates, after._results = self._rates.migrate(plan, now), self._results.migrate(plan, now)
         after._decision_log, after.decision_stats = self._decision_log, self.decision_stats
+        after._overhead = self._overhead
         after.times, after.bound = self.times.migrate(plan), self.bound.migrate(plan)
         return after
 
@@ -127,6 +132,7 @@ class Monitor:
             swaps=self.phases.swaps,
             utilisation=utilisation,
             idle_with_work=idle,
+            overhead=OverheadStatus(**self._overhead.overhead()._asdict()),
             latency=self._results.latency(),
             staleness=sum(known) / len(known) if known else None,
             queries=queries,

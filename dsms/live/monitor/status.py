@@ -139,6 +139,16 @@ class RecordingStatus:
     error: str | None = None
 
 
+@dataclass(frozen=True)
+class OverheadStatus:
+    """What recent turns took besides their work, in seconds, and the factor by which work took longer than its cost."""
+
+    turn: float  # of each turn
+    hop: float  # of each change of host within a turn
+    stretch: float
+    turns: int  # measured
+
+
 @dataclass(frozen=True, kw_only=True)
 class EngineStatus:
     """What a monitor measures of one engine; None before the first measurement."""
@@ -155,6 +165,7 @@ class EngineStatus:
     swaps: int | None = None
     utilisation: float | None = None
     idle_with_work: float | None = None
+    overhead: OverheadStatus | None = None
     latency: LatencyStatus = LatencyStatus()
     staleness: float | None = None
     queries: Sequence[QueryStatus] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from dataclasses import replace
 from itertools import pairwise
@@ -9,6 +10,8 @@ from statistics import median
 
 import pytest
 import ray
+from support.live.marked_command import MarkedCommand
+from support.paths import PLANS
 
 import dsms
 from actors.cli.demo import PLAN
@@ -22,7 +25,7 @@ from dsms.live.log_batch import LogBatch, LogItem
 from dsms.live.monitor.status import RecordingStatus
 from dsms.query.plan_file import read_table
 from dsms.recording import read_recordings
-from dsms.recording.what_if import what_if
+from dsms.recording.what_if import predict, what_if
 from loadgen.spec.load import Load, LoadSpec
 
 pytestmark = [pytest.mark.ray, pytest.mark.timeout(240)]
@@ -30,6 +33,9 @@ SECONDS = 4.0
 EVERY = 0.2  # seconds of load that are sent together
 RUNS = 3
 DRAIN = 30.0
+CODE = "import sys; from dsms.cli import main; sys.exit(main())"
+GONE_S = 10.0  # for Ray's processes to end
+ROWS = 50
 NEAR = 0.25  # relative error of the mean of three runs; it was 1 to 9 % on two busy cores
 
 
@@ -41,9 +47,9 @@ def played(seconds):
         yield from load.rows(grain * EVERY, (grain + 1) * EVERY)
 
 
-def recorded(crew, folder, policy):
+def recorded(crew, folder, policy, clock="paced"):
     """Run that load on a scheduler actor and host actors."""
-    setup = LiveConfig(policy=policy, clock="paced", record=str(folder))
+    setup = LiveConfig(policy=policy, clock=clock, record=str(folder))
     crew.begin("0", read_table(PLAN), str(PLAN.parent), "plan.toml", None, setup)
     routes, origin = crew.ask("routes"), crew.ask("status").now
     for number, rows in enumerate(played(SECONDS)):
@@ -80,6 +86,27 @@ def test_a_replay_of_the_policies_comes_near_the_measured_values(crew, tmp_path,
         assert abs(median(seen) - 1) < NEAR, (name, seen)
 
 
+@pytest.mark.parametrize("clock", ["wall", "paced"])
+def test_the_overhead_of_turns_and_hops_is_measured_and_explains_the_run(crew, tmp_path, clock):
+    """The policy takes rows through several hosts in a turn."""
+    status, recording = recorded(crew, tmp_path, "rr-query", clock)
+    overhead, hosts = status.overhead, recording.hosts()
+    assert overhead.turns > 10
+    assert min(overhead.turn, overhead.hop) >= 0
+    assert max(overhead.turn, overhead.hop) < 0.1
+    assert clock == "paced" or overhead.turn + overhead.hop > 0
+    assert recording.about["overhead"].keys() == {"turn", "hop", "stretch", "turns"}
+    assert recording.about["overhead"]["turns"] >= overhead.turns
+    assert hosts == {station.name: station.actor for station in status.stations}
+    assert len(set(hosts.values())) == len(crew.hosts)
+    prediction = predict(recording)
+    added = prediction.added
+    assert [*added][:1] + [*added][-1:] == ["slice", "not explained"]
+    for name, happened in prediction.happened.items():
+        total = prediction.predicted[name] + sum(each[name] or 0.0 for each in added.values())
+        assert happened == pytest.approx(total), name
+
+
 def test_a_deployment_is_recorded_until_it_ends(ray_cluster, tmp_path):
     setup = LiveConfig(policy="fifo", clock="paced", port=0, actors=2, record="runs")
     folder = tmp_path / "runs/0"
@@ -113,3 +140,25 @@ def test_a_deployment_is_recorded_until_it_ends(ray_cluster, tmp_path):
     phases = [("fifo", "first"), ("chain", "to see chain"), ("fifo", "to see fifo")]
     assert [phase[1:] for phase in recording.phases()] == phases
     assert all(before[0] < after[0] for before, after in pairwise(recording.phases()))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_deployment_in_order_with_a_whole_recording(number, tmp_path):
+    words = ("up", str(PLANS / "live.toml"), "--address", "local", "--actors", "1", "--port", "0")
+    running = MarkedCommand(CODE, *words, "--record", str(tmp_path))
+    try:
+        running.until("Ctrl-C ends it")
+        address = next(line for line in running.process.stdout if line.startswith("rows to: ")).split()[-1]
+        with dsms.connect(address) as client:
+            client.push("clicks", [{"auction": n, "person": 1} for n in range(ROWS)])
+            client.flush(60.0)
+    finally:
+        # A terminal sends Ctrl-C to all processes, which Ray's ignore; TERM goes to the command.
+        running.interrupt(number) if number == signal.SIGINT else running.process.send_signal(number)
+        _, err = running.process.communicate(timeout=90)
+    assert running.process.returncode == 0, err
+    assert "Traceback" not in err
+    [recording] = read_recordings(tmp_path)
+    assert recording.complete
+    assert sum(int(part["rows"].sum()) for part in recording.table("arrivals")) == ROWS
+    assert wait_until(lambda: not running.left(), GONE_S), running.left()

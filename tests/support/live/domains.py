@@ -79,7 +79,7 @@ class PushedDomain(Domain):
         gateway = f"thread {threading.get_ident()}"
         after = self.position(gateway)
         items = [LogItem(offset, stream, content) for offset, (stream, content) in enumerate(contents, after + 1)]
-        refused = self.apply_log_batch(LogBatch(gateway, after, after + len(items), items, ends))
+        refused = self.apply_log_batch(LogBatch(gateway, after, after + len(items), items, ends)).result()
         if refused:
             raise DsmsError(next(iter(refused.values())))
         if self.saves:

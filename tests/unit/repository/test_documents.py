@@ -141,6 +141,13 @@ def squeezed(text: str) -> list[str]:
                 "whatif OUT --policy chain,qos-chain:memory=0.5,delay=0.5",
             ],
         ),
+        (
+            "not explained",
+            [
+                "sim tests/plans/bursts.toml --policy rr-query --turn-cost 0.001 --hop-cost 0.0005 --record OUT",
+                "whatif OUT",
+            ],
+        ),
         ("the envelope turns", ["explain tests/plans/chain-example.toml --policy chain"]),
         ("dashed edges", ["explain tests/plans/auction.toml --dataflow"]),
     ],
@@ -159,12 +166,14 @@ def test_the_demo_s_table_has_the_columns_that_the_demo_prints() -> None:
     assert all(
         f'"{column}"' in source for column in ("memory mean", "latency mean", "p99", "stale", "results", "turns")
     )
-    assert [line.split()[0] for line in shown] == ["policy", "fifo", "chain", "fas-mcq", "adaptive"]
+    assert [line.split()[0] for line in [shown[0], *shown[1::2]]] == ["policy", "fifo", "chain", "fas-mcq", "adaptive"]
+    assert [line.split()[0] for line in shown[2::2]] == ["simulated"] * 4
 
 
 def test_every_output_shown_is_compared() -> None:
     compared = (
         "recorded (fifo)",
+        "not explained",
         "the envelope turns",
         "dashed edges",
         "memory mean     max",

@@ -3,52 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from actors.cluster.placement import CPU_BUDGET_RESOURCE, assign_nodes, count_free_budgets, group_stations
+from actors.cluster.placement import CPU_BUDGET_RESOURCE, assign_nodes, count_free_budgets
 from dsms.errors import DsmsError
-from dsms.query.plan_file import plan_from
-
-
-def plan_of(sizes):
-    """A plan whose queries have these numbers of operators."""
-    queries = {
-        f"q{n}": {
-            "from": "s",
-            "operators": [{"name": f"q{n}o{i}", "cost": 1.0, "selectivity": 1.0} for i in range(size)],
-        }
-        for n, size in enumerate(sizes)
-    }
-    return plan_from({"streams": {"s": {}}, "queries": queries})
-
-
-def test_each_station_has_an_actor_of_its_own_while_there_are_enough():
-    assert group_stations(plan_of([2, 1]).stations, most=3) == [["q0o0"], ["q0o1"], ["q1o0"]]
-
-
-def test_beyond_that_stations_of_a_query_stand_together_in_plan_order():
-    assert group_stations(plan_of([3, 3]).stations, most=2) == [["q0o0", "q0o1", "q0o2"], ["q1o0", "q1o1", "q1o2"]]
-
-
-@given(st.lists(st.integers(1, 6), min_size=1, max_size=8), st.integers(1, 12))
-def test_every_station_has_one_place_and_actors_are_as_full_as_one_another(sizes, most):
-    plan = plan_of(sizes)
-    actors = group_stations(plan.stations, most)
-    assert [name for names in actors for name in names] == [
-        f"q{n}o{i}" for n, size in enumerate(sizes) for i in range(size)
-    ]
-    assert len(actors) == min(most, sum(sizes))
-    assert max(map(len, actors)) - min(map(len, actors)) <= 1
-
-
-def test_a_domain_without_queries_has_one_empty_actor():
-    assert group_stations([], most=4) == [[]]
-
-
-def test_no_actor_at_all_is_refused():
-    with pytest.raises(DsmsError, match="0 actors for 1 stations: expected at least one"):
-        group_stations(plan_of([1]).stations, most=0)
 
 
 def node(name, budgets, alive=True):

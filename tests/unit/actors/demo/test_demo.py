@@ -13,6 +13,7 @@ import dsms
 from actors.cli.demo import COLUMNS, PLAN, POLICIES, RECORDED, _report, compare_policies
 from actors.cli.live_view import format_line
 from actors.demo import functions
+from actors.demo.prediction import predict_phase
 from dsms.live.monitor.status import DeploymentStatus, DomainStatus, LatencyStatus, PhaseStatus
 from dsms.query.plan_file import plan_from, read_table
 from loadgen.push.pacing import GRAIN_S, make_frames
@@ -111,12 +112,26 @@ def test_the_phases_are_shown_side_by_side():
         "chain", 0.0, memory_mean=150.2, memory_max=900.0, latency_mean=0.094, latency_p99=0.9, staleness=0.364,
         results=7162, turns=493, swap_seconds=0.0011,
     )  # fmt: skip
-    table = compare_policies([phase, replace(phase, policy="fifo", staleness=None)], 12.0)
+    simulated = replace(phase, memory_mean=151.0, swap_seconds=None)
+    phases = [phase, replace(phase, policy="fifo", staleness=None)]
+    table = compare_policies(phases, [simulated, simulated], 12.0)
     assert [str(column.header) for column in table.columns] == list(COLUMNS)
     assert [next(iter(column.cells)) for column in table.columns] == [
         "chain", "150", "900", "94 ms", "900 ms", "36.4%", "7,162", "493", "1.1 ms",
     ]  # fmt: skip
-    assert list(table.columns[COLUMNS.index("stale")].cells) == ["36.4%", "–"]
+    assert [list(column.cells)[1] for column in table.columns] == [
+        "  simulated", "151", "900", "94 ms", "900 ms", "36.4%", "7,162", "493", "–",
+    ]  # fmt: skip
+    assert list(table.columns[COLUMNS.index("stale")].cells) == ["36.4%", "36.4%", "–", "36.4%"]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_prediction_simulates_the_rows_of_the_load_when_they_are_due(runs, policy):
+    """The rows go out in frames of 20 ms, which the prediction does not know."""
+    predicted = predict_phase(TABLE, policy, SECONDS)
+    assert predicted.results == pytest.approx(runs[policy].outputs, rel=0.02)
+    assert predicted.memory_mean == pytest.approx(runs[policy].memory.tuples.mean, rel=0.1)
+    assert predicted.latency_mean == pytest.approx(runs[policy].latency.mean, rel=0.1)
 
 
 def test_a_line_shows_the_policy_and_its_figures():

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.hooked_filter import HOOKS, HookedFilter
 from support.live.domains import fleet_of
-from support.live.hooked_filter import HOOKS, HookedFilter
 
 from actors.hosts.host_pool import HostPool
 from actors.hosts.runner import ActorRunner

@@ -270,10 +270,10 @@ def test_a_batch_reference_has_the_latest_timestamp_of_the_timestamp_column(gate
 
 def test_a_large_frame_goes_to_its_hosts_and_only_its_description_to_the_scheduler(gateways: Gateways) -> None:
     with gateways.run_plan(PLAN) as (domain, _, address), dsms.connect(address) as client:
-        for count in (INLINE_LIMIT_BYTES // 8, INLINE_LIMIT_BYTES // 8 + 1):
+        for frame, count in enumerate((INLINE_LIMIT_BYTES // 8, INLINE_LIMIT_BYTES // 8 + 1), 1):
             client.push("s", rows(*range(count)))
-            client.flush(WAIT)
-        assert wait_until(lambda: "put 1" in domain.calls, WAIT)
+            while len(domain.batch_refs) < frame:
+                pass
         assert sorted(domain.calls) == ["arrived 1", "arrived 1", "put 1"]
         assert [ref.batch is None for ref in domain.batch_refs] == [False, True]
         assert len(domain.records("all")) == INLINE_LIMIT_BYTES // 4 + 1

@@ -7,6 +7,7 @@ import threading
 import time
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,7 +123,7 @@ class FailingHost:
 @pytest.mark.parametrize("error", [*GONE, OperatorError("it went", Cause.PROCESS_GONE), *THERE], ids=names)
 def test_the_cause_goes_with_an_error_from_host_to_scheduler(error):
     replies = []
-    sockets = HostSockets(FailingHost(error), {})
+    sockets: Any = HostSockets(FailingHost(error), {})
     sockets._scheduler = SimpleNamespace(send=replies.append)
     sockets._run(None, [])
     assert is_process_gone(pass_on(replies[0].error)) == is_process_gone(error)
@@ -161,7 +162,7 @@ def test_a_closed_socket_means_that_the_process_at_its_other_end_is_gone(error):
 @pytest.mark.parametrize("error", SOCKET_ERRORS, ids=names)
 def test_a_host_that_cannot_forward_a_grant_reports_why_to_the_scheduler(error):
     replies = []
-    sockets = HostSockets(FailingHost(), {})
+    sockets: Any = HostSockets(FailingHost(), {})
     sockets._scheduler, sockets._sockets = SimpleNamespace(send=replies.append), {1: Closed(error)}
     sockets._run(None, [])
     assert cause_of(replies[0].error) is Cause.PROCESS_GONE

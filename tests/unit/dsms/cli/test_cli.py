@@ -336,6 +336,18 @@ def test_the_same_seed_gives_the_same_run_and_another_seed_another(dsms: Dsms) -
     assert json.loads(first)["runs"] != json.loads(other)["runs"]
 
 
+def test_dead_time_is_given_as_a_number_or_a_duration_and_overrides_the_plan(dsms: Dsms) -> None:
+    text = RANDOM + "[run]\nturn_cost = '250ms'\nhop_cost = 7"
+    (plain,), (own,) = (json.loads(dsms(plan, "--json").out)["runs"] for plan in (RANDOM, text))
+    assert own["elapsed"] > plain["elapsed"]
+    (number,) = json.loads(dsms(RANDOM, "--turn-cost", "0.25", "--hop-cost", "7", "--json").out)["runs"]
+    (without,) = json.loads(dsms(text, "--turn-cost", "0s", "--hop-cost", "0", "--json").out)["runs"]
+    assert (number, without) == (own, plain)
+    wrong = dsms(RANDOM, "--turn-cost", "-1")
+    assert wrong.code == 2
+    assert "'-1' is not a number from 0 or a duration, as in '200us'" in wrong.err
+
+
 def test_a_seed_moves_arrivals_and_fates(dsms: Dsms) -> None:
     listed = LISTED.replace("2.0 }", "2.0, selectivity = 0.5 }")
     outputs = [one(dsms(listed, "--json", "--seed", str(seed)))["outputs"] for seed in range(8)]

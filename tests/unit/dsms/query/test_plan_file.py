@@ -346,9 +346,9 @@ def test_what_should_be_a_table_is_one(refuse: Refuse, text: str, place: str) ->
         (
             "sede = 1",
             "run.sede",
-            "no such key (did you mean 'seed'?); there are ['bounds', 'buffers', 'history', 'in_service', "
+            "no such key (did you mean 'seed'?); there are ['bounds', 'buffers', 'history', 'hop_cost', 'in_service', "
             "'max_wait', 'mode', 'on_error', 'order', 'scheduling_cost', 'seed', 'selectivity', 'slice', "
-            "'statistics', 'tuples', 'until', 'window']",
+            "'statistics', 'tuples', 'turn_cost', 'until', 'window']",
         ),
     ],
 )

@@ -100,7 +100,7 @@ def test_the_columns_are_those_of_the_contract(plans, tmp_path):
     assert [about[key] for key in ("runtime", "clock", "name")] == ["sim", "virtual", "rr-tuples-30"]
     assert about["stations"][1] == {
         "name": "match", "query": "heavy", "inputs": ["large"], "sink": True, "size": 1.0, "cost": 5.0,
-        "selectivity": 1.0, "startup": 0.0, "take": None,
+        "selectivity": 1.0, "startup": 0.0, "take": None, "host": None,
     }  # fmt: skip
     assert np.isnan(whole(read_recordings(tmp_path)[0], "memory")["held_bytes"]).all()
 

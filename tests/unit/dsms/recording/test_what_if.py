@@ -11,16 +11,16 @@ import pytest
 from support.live.domains import PushedDomain
 
 import dsms
-from dsms import Batch, Engine, PacedClock, plan_from, policy_named
+from dsms import Batch, Engine, Observer, PacedClock, plan_from, policy_named
 from dsms.cli import main
 from dsms.cli.arguments import parse_policy_list
 from dsms.config.live import LiveConfig
 from dsms.errors import DsmsError, PolicyError
 from dsms.live.query_set import QuerySet
 from dsms.recording import RunRecorder, read_recordings
-from dsms.recording.measured_costs import RecordedWork, TurnOverhead
+from dsms.recording.measured_costs import RecordedWork
 from dsms.recording.replay import create_replay_engine
-from dsms.recording.what_if import what_if
+from dsms.recording.what_if import predict, what_if
 
 # How far a replay may be off: what passes is drawn with the measured selectivity, so a few tuples have other outcomes.
 NEAR = {"bursts": 0.06, "queries": 0.07, "join": 0.05, "path": 0.08}
@@ -139,19 +139,6 @@ def test_a_policy_that_is_none_is_said_before_anything_is_replayed(plans, tmp_pa
     assert "no policy 'chian' (did you mean 'chain'?)" in capsys.readouterr().err
 
 
-def test_the_line_through_turns_is_found_and_keeps_their_mean():
-    work = np.linspace(0.001, 0.05, 40)
-    pace = TurnOverhead()
-    pace.add(work[:7], 0.002 + 1.25 * work[:7])
-    pace.add(work[7:], 0.002 + 1.25 * work[7:])
-    assert pace.line() == pytest.approx((0.002, 1.25))
-    assert TurnOverhead().line() == (0.0, 1.0)
-    alike = TurnOverhead()
-    alike.add(np.full(5, 0.02), np.full(5, 0.023))
-    each, slope = alike.line()
-    assert each + slope * 0.02 == pytest.approx(0.023)
-
-
 def played(folder, policy, seconds=1.5):
     """A paced domain in this process under a bursty load, recorded; returns the figures of its phase."""
     table = {
@@ -179,6 +166,116 @@ def played(folder, policy, seconds=1.5):
     return read_recordings(folder)[0]
 
 
+def sums_up(prediction):
+    """Whether each figure is the predicted one and what all causes add."""
+    for name, happened in prediction.happened.items():
+        added = [figures[name] for figures in prediction.added.values()]
+        assert happened == pytest.approx(prediction.predicted[name] + sum(added)), name
+
+
+@pytest.mark.parametrize(
+    ("costs", "causes"),
+    [
+        ({}, []),
+        ({"turn_cost": 0.02}, ["dead time"]),
+        ({"turn_cost": 0.02, "hop_cost": 0.01}, ["dead time", "hops"]),
+    ],
+)
+def test_a_simulation_differs_from_its_prediction_by_the_dead_time_that_it_charged(plans, tmp_path, costs, causes):
+    """The policy takes each tuple through all operators, so that there are hops."""
+    plain = dsms.simulate(plans / "bursts.toml", "rr-query")
+    slowed = dsms.simulate(plans / "bursts.toml", "rr-query", **costs, record=tmp_path)
+    prediction = predict(read_recordings(tmp_path)[0])
+    assert list(prediction.added) == [*causes, "not explained"]
+    sums_up(prediction)
+    assert prediction.happened["latency_mean"] == pytest.approx(slowed.latency.mean)
+    assert prediction.predicted["latency_mean"] == pytest.approx(plain.latency.mean, rel=0.06)
+    assert all(prediction.added[cause]["latency_mean"] > 0 for cause in causes)
+    assert prediction.added["not explained"]["latency_mean"] == pytest.approx(0, abs=0.06 * slowed.latency.mean)
+
+
+class SlowClock(PacedClock):
+    """A paced clock on which time passes only for work, which lasts longer than its cost, and between turns."""
+
+    def __init__(self, stretch: float) -> None:
+        super().__init__()
+        self.at, self._stretch = 0.0, stretch
+
+    def now(self) -> float:
+        return self.at
+
+    def wait_until(self, instant: float) -> None:
+        self.at = max(self.at, instant)
+
+    def spend(self, cost: float) -> float:
+        self.at += cost * self._stretch
+        return self.at
+
+    def admit(self, due: float | None = None) -> float:
+        return self.at
+
+
+class DeadTime(Observer):
+    """Lets time pass after each turn."""
+
+    def __init__(self, time: float) -> None:
+        self._time = time
+
+    def attach(self, engine) -> None:
+        self._clock = engine.clock
+
+    def turn(self, start, segment, steps) -> None:
+        self._clock.at += self._time
+
+
+@pytest.mark.parametrize(
+    ("dead", "stretch", "causes"),
+    [(0.0, 1.0, []), (0.003, 1.0, ["dead time"]), (0.003, 1.2, ["dead time", "stretch of costs"])],
+)
+def test_known_causes_explain_what_a_live_run_differs_by(tmp_path, dead, stretch, causes):
+    watching, clock = RunRecorder(tmp_path / "0", "live"), SlowClock(stretch)
+    plan = plan_from({
+        "streams": {"s": {}},
+        "queries": {"q": {"from": "s", "operators": [
+            {"name": "a", "function": lambda batch: batch, "cost": 1e-3},
+            {"name": "b", "function": lambda batch: batch, "cost": 2e-3},
+        ]}},
+        "run": {"slice": 0.02},
+    })  # fmt: skip
+    engine = Engine(plan, policy_named("greedy"), clock=clock, observers=[watching, DeadTime(dead)])
+    for burst in range(40):
+        while clock.now() < burst * 0.1 and engine.step():
+            pass
+        clock.wait_until(burst * 0.1)
+        engine.push("s", Batch.of({"x": np.arange(15 + 10 * (burst % 3))}))
+    engine.run()
+    engine.finish(clock.now())
+    watching.finish(clock.now())
+    [recording] = read_recordings(tmp_path)
+    overhead = recording.about["overhead"]
+    assert (overhead["turn"], overhead["hop"], overhead["stretch"]) == pytest.approx((dead, 0.0, stretch), rel=0.02)
+    prediction = predict(recording)
+    assert list(prediction.added) == ["slice", *causes, "not explained"]
+    sums_up(prediction)
+    for name in ("memory_mean", "latency_mean", "staleness"):  # a simulation has the dead time before each turn
+        left, happened = prediction.added["not explained"][name], prediction.happened[name]
+        assert abs(left) < 0.05 * happened, name
+        assert not dead or abs(left) < 0.25 * (happened - prediction.predicted[name]), name
+
+
+def test_the_command_shows_predicted_and_happened_without_a_policy(plans, tmp_path, capsys):
+    dsms.simulate(plans / "path.toml", "fifo", record=tmp_path, until=200, turn_cost=0.1)
+    assert main(["whatif", str(tmp_path)]) == 0
+    out = capsys.readouterr().out
+    firsts = [line.split("  ")[1].strip() for line in out.splitlines() if line.startswith("  ")]
+    lines = ["predicted", "+ dead time", "not explained", "happened"]
+    assert [first for first in firsts if first in lines] == lines
+    assert main(["whatif", str(tmp_path), "--json"]) == 0
+    [found] = json.loads(capsys.readouterr().out)["recordings"]
+    assert [one["cause"] for one in found["prediction"]["causes"]] == ["dead time", "not explained"]
+    assert found["policies"] == []
+
+
 @pytest.mark.parametrize(("policy", "other"), [("fifo", "chain"), ("chain", "fas-mcq")])
 def test_a_paced_run_in_batches_is_replayed_in_batches(tmp_path, policy, other):
     """Off by less than a fifth in memory and latency; on an idle machine by some per cent."""
@@ -190,7 +287,7 @@ def test_a_paced_run_in_batches_is_replayed_in_batches(tmp_path, policy, other):
         assert found.again[name] == pytest.approx(was[name], rel=0.2), name
     assert found.again == found.others[policy]
     assert found.others[other]["results"] == found.again["results"]  # who decides does not change what passes
-    assert 0 <= found.overhead < 0.02
+    assert 0 <= found.overhead.turn < 0.02
 
 
 def test_a_policy_knows_in_a_replay_what_it_knew_then_and_not_what_was_measured(tmp_path):
