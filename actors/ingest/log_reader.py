@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from actors.ingest.handles import SchedulerHandle
 from actors.ingest.log_cache import CachedEntry
@@ -103,10 +103,11 @@ class LogReader:
             if self._log.is_stored:  # rows first: a scheduler must find them, even if this process ends
                 await self._await_rows(putting)
             call = self._intake.calls(self.scheduler.apply_log_batch, log_batch, group=ARRIVALS)
-            refused = await asyncio.wrap_future(call)
+            calls: list[Future[Any]] = [*putting, call]
+            await await_all(calls)
+            refused = call.result()
             self.position, self._has_told_end = upto, self._has_told_end or ends
-            if not self._log.is_stored:
-                await self._await_rows(putting)
+            await self._await_rows(putting)
         self._finish(upto, None, refused)
 
     async def _await_rows(self, putting: Iterable[Future[None]]) -> None:
