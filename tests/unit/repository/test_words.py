@@ -68,6 +68,14 @@ def test_the_readme_is_a_page() -> None:
     assert [number for number, line in enumerate(lines, 1) if len(line) > LINE_LIMIT_CHARACTERS] == []
 
 
+def test_the_files_of_a_live_row_exist() -> None:
+    text = (ROOT / "dsms/DESIGN.md").read_text(encoding="utf-8")
+    table = text.partition("## One live row")[2].partition("\n## ")[0]
+    named = set(re.findall(r"(\w+\.py)", table))
+    assert len(named) > 30
+    assert named - {file.name for file in python_files("dsms", "actors")} == set()
+
+
 def test_the_design_is_short_and_its_glossary_too() -> None:
     text = (ROOT / "dsms/DESIGN.md").read_text(encoding="utf-8")
     assert len(text.splitlines()) <= DESIGN_LIMIT_LINES
