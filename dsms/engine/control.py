@@ -121,6 +121,11 @@ class EngineControl:
         is_shedding = self._engine.shedder.active
         return self.share is None and not (self.is_guarded or is_shedding) and self.ready.is_alone()
 
+    def record_served(self, segment: Segment) -> None:
+        """Let the policy note that a segment has had a turn, if it keeps account of turns."""
+        if self.on_served is not None:
+            self.on_served(segment)
+
     def _report_swap(self, before: Policy, after: Policy) -> None:
         for tell in self._engine.observers.on_swap:
             tell(self._clock.now(), before, after)

@@ -123,9 +123,11 @@ class Engine:
         else:
             self.runner.is_forced = self.runner.continues and not self._deadlines and control.is_choice_forced()
             steps = self.runner.run(segment, share, now)
+            for following, its_steps in self.runner.take_continued():
+                self._account(now, segment, steps)
+                control.record_served(following)
+                segment, steps = following, its_steps
         self._account(now, segment, steps)
-        while self.runner.continued:
-            self._account_continued(*self.runner.continued.pop(0))
         return True
 
     def start(self, policy: Policy) -> None:
@@ -258,12 +260,6 @@ class Engine:
                 tell(start, segment, named)
         if len(journal.segments) == FLUSH_TURNS or journal.rows > FLUSH_RESULTS:
             self.fold()
-
-    def _account_continued(self, segment: Segment, steps: Sequence[StepFields]) -> None:
-        """Account for a turn that the runner went on with because only this segment had work."""
-        if self.control.on_served is not None:
-            self.control.on_served(segment)
-        self._account(self.clock.now(), segment, steps)
 
     def _release(self, now: float, queue: Queue, taken: float, made: float, sizes: tuple[float, float] | None) -> float:
         """Return the tuples that the step frees when done; free here what leaves memory when the step starts."""

@@ -69,7 +69,7 @@ class Runner(ABC):
         self._fractional = plan.settings.fractional
         self._measured = clock.meter() is not None  # whether work takes what the clock measures, not what is declared
         self.is_forced = False  # whether only the granted segment has work
-        self.continued: list[tuple[Segment, Sequence[Step]]] = []  # turns that the last one went on with
+        self.continued: list[tuple[Segment, Sequence[Step]]] = []  # turns with which the last one went on
         self.places: dict[str, int] = {}  # by station: its host; empty: all stations are in this process
         self.sink: Sink | None = None  # receives the rows that queries put out
         self.on_dead_letter: DeadLetterSink | None = None  # receives the rows that operators reject
@@ -97,6 +97,13 @@ class Runner(ABC):
         executor = _LocalExecutor(self, self.clock.now if self._measured else None)
         self._make_cursor(segment, share, now).run_until_remote(executor)
         return executor.steps
+
+    def take_continued(self) -> Sequence[tuple[Segment, Sequence[StepFields]]]:
+        """Return the turns with which the runner has gone on by itself after the last one."""
+        if not self.continued:
+            return ()
+        continued, self.continued = self.continued, []
+        return continued
 
     def shed(self, queue: Queue, places: Column | None) -> tuple[float, float]:
         """Drop the tuples at these places of a queue, or all of them; return their number and their bytes."""
