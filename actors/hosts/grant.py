@@ -38,6 +38,14 @@ class StepReport(NamedTuple):
     made: Batch | None  # only where the scheduler asks for results
 
 
+class BegunTurn(NamedTuple):
+    """A turn that a host began by itself."""
+
+    layout: int
+    start: float
+    first_step: int  # its index among all steps of the report
+
+
 class Grant(NamedTuple):
     """A turn on its way through the hosts, which have learned the segment's layout before."""
 
@@ -49,7 +57,7 @@ class Grant(NamedTuple):
     arrivals: list[Arrival]  # batches that arrived for the first host since its last grant
     steps: list[StepReport]  # so far
     filled: dict[int, tuple[int, float]]  # by queue of another segment that got tuples: batches produced, its head
-    turns: list[tuple[int, int]]  # that hosts began by themselves: number of the layout, index of the first step
+    turns: list[BegunTurn]  # that hosts began by themselves
     seconds: float = 0.0  # that hosts spent on it
     has_ended: bool = False  # whether ordered merges know that no more tuples arrive
     return_results: bool = False  # whether the report carries the results
@@ -72,7 +80,7 @@ class TurnReport(NamedTuple):
 
     steps: list[StepReport]
     seconds: float  # that hosts spent on it
-    turns: list[tuple[int, int]]  # that hosts began by themselves: number of the layout, index of the first step
+    turns: list[BegunTurn]  # that hosts began by themselves
     forward: Forward | None = None  # None: the turn is over
 
 
@@ -85,7 +93,7 @@ def read_grant(fields: tuple[object, ...]) -> Grant:
         produced=list(grant.produced),
         arrivals=[Arrival(*arrival) for arrival in grant.arrivals],
         steps=list(grant.steps),
-        turns=list(grant.turns),
+        turns=[BegunTurn(*turn) for turn in grant.turns],
     )
 
 
@@ -98,7 +106,7 @@ def read_report(fields: Sequence[Any]) -> TurnReport:
     """Return a report from its fields as received."""
     steps, seconds, turns = fields
     reports = [StepReport(index, _read_outcome(outcome), made) for index, outcome, made in steps]
-    return TurnReport(reports, seconds, turns)
+    return TurnReport(reports, seconds, [BegunTurn(*turn) for turn in turns])
 
 
 def _read_outcome(fields: tuple[object, ...]) -> StepOutcome:

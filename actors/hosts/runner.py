@@ -23,7 +23,7 @@ from dsms.data.batch import Batch, Column
 from dsms.data.batch_ref import BatchRef
 from dsms.engine.ledger import Ledger, Queue
 from dsms.engine.runners import BatchRunner, RowRunner, Step
-from dsms.engine.runners.runner import startup_costs
+from dsms.engine.runners.runner import ContinuedTurn, startup_costs
 from dsms.engine.runners.station_state import StationState, StepOutcome
 from dsms.engine.runners.turn_cursor import TurnCursor
 from dsms.operators import Operator
@@ -253,12 +253,12 @@ class ActorRunner(BatchRunner):
         steps = [self._record_step(*step) for step in report.steps]
         if not report.turns:
             return steps
-        ends = [first for _, first in report.turns[1:]] + [len(steps)]
-        for (number, first), end in zip(report.turns, ends, strict=True):
-            segment = self._known[number].segment
+        ends = [begun.first_step for begun in report.turns[1:]] + [len(steps)]
+        for begun, end in zip(report.turns, ends, strict=True):
+            segment = self._known[begun.layout].segment
             assert segment is not None
-            self.continued.append((segment, steps[first:end]))
-        return steps[: report.turns[0][1]]
+            self.continued.append(ContinuedTurn(segment, begun.start, steps[begun.first_step : end]))
+        return steps[: report.turns[0].first_step]
 
     def _place(self, queue: Queue) -> int:
         return self.places[queue.station.name]

@@ -6,7 +6,7 @@ the segment that reads this queue is next under every policy, and asking would c
 
 from __future__ import annotations
 
-from actors.hosts.grant import Grant
+from actors.hosts.grant import BegunTurn, Grant
 from actors.hosts.host_turn import HostTurn
 from actors.hosts.segment_layout import SegmentCursors, SegmentLayout
 from actors.transport.epoch import EpochReader
@@ -57,7 +57,7 @@ class TurnRunner:
         if grant.cursor is None:
             state = segment.begin(grant.filled, now)
             if state is not None:
-                grant.turns.append((grant.layout, len(grant.steps)))
+                grant.turns.append(BegunTurn(grant.layout, now, len(grant.steps)))
                 grant.filled.clear()
             return state
         segment.set_heads(grant.heads, grant.produced, grant.has_ended)

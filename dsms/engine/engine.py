@@ -108,6 +108,7 @@ class Engine:
             now = self._pass_dead_time(self._turn_cost)
             if now > self._cut:
                 return False  # the decision itself took until the cut
+        start = now
         for tell in self._on_begin:
             tell(now)
         if control.on_served is not None:
@@ -123,11 +124,11 @@ class Engine:
         else:
             self.runner.is_forced = self.runner.continues and not self._deadlines and control.is_choice_forced()
             steps = self.runner.run(segment, share, now)
-            for following, its_steps in self.runner.take_continued():
-                self._account(now, segment, steps)
-                control.record_served(following)
-                segment, steps = following, its_steps
-        self._account(now, segment, steps)
+            for following in self.runner.take_continued():
+                self._account(now, segment, steps, start)
+                control.record_served(following.segment)
+                now, (segment, start, steps) = self.clock.now(), following
+        self._account(now, segment, steps, start)
         return True
 
     def start(self, policy: Policy) -> None:
@@ -223,9 +224,9 @@ class Engine:
             self.elapse(now)
         return now
 
-    def _account(self, start: float, segment: Segment, steps: Sequence[StepFields]) -> None:
-        """Advance the clock step by step and write to the journal what each step changed."""
-        ledger, journal, now = self.ledger, self.journal, start
+    def _account(self, now: float, segment: Segment, steps: Sequence[StepFields], start: float) -> None:
+        """Advance the clock from `now` step by step, and write to the journal what each step of the turn changed."""
+        ledger, journal = self.ledger, self.journal
         hosts, here, left = self._host_numbers, -1, iter(steps)
         for queue, taken, made, cost, since, result_arrivals, sizes in left:
             if hosts and (place := hosts[queue.station.index]) != here:

@@ -277,8 +277,9 @@ class WallFrames(Observer):
         self._known: set[str] = set()
 
     def turn(self, start: float, segment: Segment, steps: Sequence[Step]) -> None:
-        work, self._fake.work = self._fake.work, []
         worked = [step for step in steps if step.cost]
+        done = len(worked)  # a turn with which hosts went on is told after their work on it
+        work, self._fake.work = self._fake.work[:done], self._fake.work[done:]
         assert [step.taken for step in worked] == [rows for _, _, rows in work]
         for place, (step, (began, seconds, rows)) in enumerate(zip(worked, work, strict=True)):
             name = step.queue.station.name

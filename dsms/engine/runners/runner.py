@@ -45,6 +45,14 @@ class Step(NamedTuple):
     sizes: tuple[float, float] | None  # bytes taken and made; None: all tuples have the declared size
 
 
+class ContinuedTurn(NamedTuple):
+    """A turn that a runner began by itself, because no other segment had work."""
+
+    segment: Segment
+    start: float
+    steps: Sequence[Step]
+
+
 def name_steps(steps: Sequence[StepFields]) -> list[Step]:
     """Return the steps with names; not by `Step._make`, which costs three times as much."""
     return list(map(_AS_STEP, steps))
@@ -69,7 +77,7 @@ class Runner(ABC):
         self._fractional = plan.settings.fractional
         self._measured = clock.meter() is not None  # whether work takes what the clock measures, not what is declared
         self.is_forced = False  # whether only the granted segment has work
-        self.continued: list[tuple[Segment, Sequence[Step]]] = []  # turns with which the last one went on
+        self.continued: list[ContinuedTurn] = []  # turns with which the last one went on
         self.places: dict[str, int] = {}  # by station: its host; empty: all stations are in this process
         self.sink: Sink | None = None  # receives the rows that queries put out
         self.on_dead_letter: DeadLetterSink | None = None  # receives the rows that operators reject
@@ -98,7 +106,7 @@ class Runner(ABC):
         self._make_cursor(segment, share, now).run_until_remote(executor)
         return executor.steps
 
-    def take_continued(self) -> Sequence[tuple[Segment, Sequence[StepFields]]]:
+    def take_continued(self) -> Sequence[ContinuedTurn]:
         """Return the turns with which the runner has gone on by itself after the last one."""
         if not self.continued:
             return ()
