@@ -37,7 +37,10 @@ class EngineControl:
         self.qos = plan.qos or DEFAULT
         self.is_started = False  # whether a policy is in charge
         self.weights = {query.name: query.weight for query in plan.queries}
-        self.is_guarded = plan.settings.max_wait is not None or plan.settings.scheduling_cost > 0
+        decision_cost = plan.settings.scheduling_cost + engine.turn_cost
+        self.is_guarded = (
+            plan.settings.max_wait is not None or decision_cost > 0
+        )  # whether waiting is limited, or deciding takes time
         self._shared = plan.settings.buffers == "shared"
 
     def start(self, policy: Policy) -> None:

@@ -57,6 +57,8 @@ class Engine:
         self.row_runner = as_row_runner(self.runner)
         self.statistics = STATISTICS_KINDS[plan.settings.statistics](plan, self._schedule.rates)
         self.shedder = Shedder(plan, self.ledger)
+        simulated = isinstance(self.clock, VirtualClock)  # on real clocks turns and hops take what they take
+        self.turn_cost, self._hop_cost = (plan.settings.turn_cost, plan.settings.hop_cost) if simulated else (0.0, 0.0)
         self.control = EngineControl(self)
         self.granted = ONE_TUPLE  # the share of the last turn
         self.starvations = 0  # decisions where the highest-ranked segment, ready or not, had no work (Raindrop)
@@ -66,8 +68,6 @@ class Engine:
         self.journal, self._in_service = Journal(), plan.settings.in_service
         self._sized = self.ledger.size is None  # whether bytes are counted as well as tuples
         self.unfinished_steps: Sequence[Step] = ()  # of the turn that the cut interrupted; the first was in service
-        simulated = isinstance(self.clock, VirtualClock)  # on real clocks turns and hops take what they take
-        self._turn_cost, self._hop_cost = (plan.settings.turn_cost, plan.settings.hop_cost) if simulated else (0.0, 0.0)
         self._host_numbers = number_hosts(plan, self.runner.places) if self._hop_cost else []
         self._cut = cut  # the instant at which the run stops, even within a turn
         self._arrivals, self._position = ArrivalChunk.empty(), 0  # index of the next arrival in the chunk
@@ -102,10 +102,9 @@ class Engine:
             return self._wait_for_arrival()
         if segment.key > order.best:
             self.starvations += 1
-        if control.is_guarded or self._turn_cost:
-            if control.is_guarded:
-                segment = self._guard_starvation(now, segment)
-            now = self._pass_dead_time(self._turn_cost)
+        if control.is_guarded:
+            segment = self._guard_starvation(now, segment)
+            now = self._pass_dead_time(self.turn_cost)
             if now > self._cut:
                 return False  # the decision itself took until the cut
         start = now
