@@ -25,6 +25,7 @@ PREFIX = struct.Struct("<IQ")  # bytes of the header, bytes of the payload
 ALIGNMENT_BYTES = 8
 BATCH, BATCH_REF, COLUMN, TEXT, OBJECTS, REPEATED, NUMBER, ERROR = range(1, 9)
 TEXT_TYPES = {str, NoneType, float, bool}  # values that msgpack returns as they were
+UNICODE_ERRORS = "surrogatepass"  # any text of Python's can be sent, also half of a surrogate pair
 Buffer: TypeAlias = memoryview | bytes
 
 
@@ -42,7 +43,7 @@ class Encoder:
         return [PREFIX.pack(len(header), self._bytes) + header, *self._buffers]
 
     def _pack(self, value: object) -> bytes:
-        return bytes(msgpack.packb(value, default=self._encode_object, use_bin_type=True))
+        return bytes(msgpack.packb(value, default=self._encode_object, unicode_errors=UNICODE_ERRORS))
 
     def _encode_object(self, value: object) -> object:
         if isinstance(value, Batch):
@@ -90,10 +91,14 @@ def decode(header: Buffer, payload: Column) -> Any:
             return np.frombuffer(payload, dtype, rows, place) if rows else np.empty(0, dtype)
         if code == OBJECTS:
             return pickle.loads(data)
-        fields = msgpack.unpackb(data, ext_hook=decode_object, use_list=code == TEXT, strict_map_key=False)
-        return MAKERS[code](fields)
+        return MAKERS[code](unpack(data, use_list=code == TEXT))
 
-    return msgpack.unpackb(header, ext_hook=decode_object, use_list=False, strict_map_key=False)
+    def unpack(data: Buffer, use_list: bool) -> Any:
+        return msgpack.unpackb(
+            data, ext_hook=decode_object, use_list=use_list, strict_map_key=False, unicode_errors=UNICODE_ERRORS
+        )
+
+    return unpack(header, use_list=False)
 
 
 def _other_fields(batch: Batch) -> Sequence[object]:

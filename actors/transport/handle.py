@@ -75,5 +75,7 @@ def get_channel(address: Address) -> Channel:
     with _changing:
         channel = _channels.get(address.name)
         if channel is None or not channel.is_open:
+            for name in [name for name, each in _channels.items() if not each.is_open]:
+                del _channels[name]  # also those of actors that have ended
             channel = _channels[address.name] = Channel(address)
         return channel

@@ -17,6 +17,7 @@ from actors.transport.address import GREETING_BYTES, KEY_BYTES, SOCKET_LOSS_ERRO
 from actors.transport.message_socket import MessageSocket
 
 log = logging.getLogger("dsms")
+ACCEPT_RETRY_S = 0.1  # after a caller could not be accepted: the process has too many open files
 STRANGERS_LIMIT = 64  # connections that have not shown the key yet; the oldest is closed for a new one
 Connected = Callable[[MessageSocket], None]  # serves a connection until it is lost
 
@@ -39,10 +40,12 @@ class Listener:
         self._socket.bind(f"\0{name}")
         self._socket.listen(128)
         self._socket.setblocking(False)
+        self._closed = threading.Event()
         threading.Thread(target=self._accept_loop, name="listener", daemon=True).start()
 
     def close(self) -> None:
         """Accept no more callers; connections stay until their callers close them."""
+        self._closed.set()
         with suppress(OSError):
             self._socket.shutdown(socket.SHUT_RDWR)
 
@@ -65,10 +68,14 @@ class Listener:
                                 self._drop(next(iter(greetings)), greetings, waiting)
                         elif line in greetings:
                             self._read_greeting(line, greetings, waiting)
-                    except OSError:
-                        if line is self._socket:
-                            return  # closed
-                        self._drop(line, greetings, waiting)
+                    except OSError as error:
+                        if line is not self._socket:
+                            self._drop(line, greetings, waiting)
+                        elif self._closed.is_set():
+                            return
+                        else:
+                            log.error("a caller cannot be accepted, it will be retried: %s", error)
+                            self._closed.wait(ACCEPT_RETRY_S)
 
     def _read_greeting(
         self, caller: socket.socket, greetings: dict[socket.socket, bytes], waiting: selectors.BaseSelector

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import pickle
 import socket
 import threading
@@ -16,9 +17,10 @@ import pytest
 from actors.rpc.answers import await_answer, drop_answered
 from actors.rpc.calls import Calls
 from actors.rpc.messages import cast, get_result, send
+from actors.transport import handle as handle_module
 from actors.transport.address import Address, Role, connect
 from actors.transport.channel import Channel
-from actors.transport.handle import SocketHandle, get_actor, use_socket
+from actors.transport.handle import SocketHandle, get_actor, get_channel, use_socket
 from actors.transport.listener import STRANGERS_LIMIT, Listener
 from dsms.data.batch import Batch
 from dsms.errors import Cause, DsmsError, OperatorError
@@ -172,6 +174,34 @@ def test_strangers_keep_nobody_out(adder: AddingActor, handle: Any) -> None:
     assert get_result(send(handle.add, 1.0)) == 1.0
     for stranger in strangers:
         stranger.close()
+
+
+def test_callers_are_accepted_again_after_files_ran_out(
+    adder: AddingActor, handle: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = threading.Event()
+    accept = socket.socket.accept
+
+    def accept_later(listening: socket.socket) -> tuple[socket.socket, Any]:
+        if not refused.is_set():
+            refused.set()
+            raise OSError(errno.EMFILE, "Too many open files")
+        return accept(listening)
+
+    monkeypatch.setattr(socket.socket, "accept", accept_later)
+    assert get_result(send(handle.add, 1.0)) == 1.0
+    assert refused.is_set()
+
+
+def test_channels_of_actors_that_have_ended_are_dropped(adder: AddingActor, handle: Any) -> None:
+    ended = AddingActor()
+    channel = get_channel(ended.listener.address)
+    later = channel.call("later", ())
+    channel.close()
+    assert later.exception(LIMIT_S) is not None
+    assert get_result(send(handle.add, 1.0)) == 1.0
+    assert ended.listener.address.name not in handle_module._channels
+    ended.listener.close()
 
 
 def test_a_wrong_key_is_hung_up_on(adder: AddingActor) -> None:

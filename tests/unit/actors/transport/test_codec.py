@@ -48,6 +48,12 @@ def test_text_with_nulls_is_equal_afterwards(values: list[Any]) -> None:
     assert back.tolist() == values
 
 
+def test_half_of_a_surrogate_pair_is_text_too() -> None:
+    column = np.array(["\ud800", None], dtype=object)
+    assert pass_on(column).tolist() == column.tolist()
+    assert str(pass_on(OperatorError("no number: '\ud800'"))) == "no number: '\ud800'"
+
+
 def test_a_column_of_other_objects_is_equal_afterwards() -> None:
     column = np.array([(1, 2), {"a": 3}, 10**30], dtype=object)
     assert pass_on(column).tolist() == column.tolist()
