@@ -30,7 +30,7 @@ class Channel:
         return self._error is None
 
     def call(self, method: str, arguments: tuple[object, ...]) -> Future[Any]:
-        """Call a method; the future completes with its answer."""
+        """Call a method, without waiting for a process that does not read; the future completes with its answer."""
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()  # asyncio cancels futures, and the answer would find it cancelled
         with self._changing:
@@ -40,7 +40,7 @@ class Channel:
             number = next(self._numbers)
             self._calls[number] = future
         try:
-            self._connection.send((number, method, arguments))
+            self._connection.post((number, method, arguments))
         except OSError as error:
             self._fail(peer_gone(error))
         except Exception as error:  # a message that cannot be encoded: the connection is as it was
@@ -54,7 +54,7 @@ class Channel:
         if self._error is not None:
             raise self._error
         try:
-            self._connection.send((0, method, arguments))
+            self._connection.post((0, method, arguments))
         except OSError as error:
             self._fail(peer_gone(error))
             raise peer_gone(error) from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import threading
+from collections import deque
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,7 @@ class MessageSocket:
     def __init__(self, line: socket.socket) -> None:
         self._socket = line
         self._encoder, self._sending = Encoder(), threading.Lock()
+        self._unsent: deque[list[Buffer]] = deque()  # posted, for the other side to read; a thread sends them
         self._read = memoryview(bytearray(READ_BYTES))
         self._start = self._end = 0  # of the bytes received and not yet returned
 
@@ -44,6 +46,24 @@ class MessageSocket:
                 self.close()  # a message may be half sent
                 raise
 
+    def post(self, message: object) -> None:
+        """Send what the system takes now, and let a thread send the rest: does not wait for the other side to read.
+
+        Not for a socket on which `send` is called, too.
+        """
+        with self._sending:
+            buffers = self._encoder.encode(message)
+            if not self._unsent:
+                try:
+                    self._send_buffers(buffers, socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    threading.Thread(target=self._send_rest, name="rest of messages", daemon=True).start()
+                except OSError:
+                    self.close()  # a message may be half sent
+                    raise
+            if buffers:
+                self._unsent.append(buffers)
+
     def receive(self) -> Any:
         """Wait for the next message; EOFError when the other side has closed."""
         header_bytes, payload_bytes = PREFIX.unpack(self._take(PREFIX.size))
@@ -59,10 +79,27 @@ class MessageSocket:
             self._socket.shutdown(socket.SHUT_RDWR)
         self._socket.close()
 
-    def _send_buffers(self, buffers: list[Buffer]) -> None:
+    def _send_rest(self) -> None:
+        """Send posted messages until none is left; a lost connection is noticed by who receives."""
+        with self._sending:
+            buffers = self._unsent[0]
+        while True:
+            try:
+                self._send_buffers(buffers)
+            except OSError:
+                self.close()
+                return
+            with self._sending:
+                self._unsent.popleft()
+                if not self._unsent:
+                    return
+                buffers = self._unsent[0]
+
+    def _send_buffers(self, buffers: list[Buffer], flags: int = 0) -> None:
+        """Send buffers; each leaves the list when it is sent."""
         while buffers:
             part = buffers[:BUFFERS_LIMIT]
-            sent = self._socket.sendmsg(part)
+            sent = self._socket.sendmsg(part, (), flags)
             while part and sent >= len(part[0]):
                 sent -= len(part.pop(0))
                 del buffers[0]

@@ -22,6 +22,7 @@ from actors.transport.address import Address, Role, connect
 from actors.transport.channel import Channel
 from actors.transport.handle import SocketHandle, get_actor, get_channel, use_socket
 from actors.transport.listener import STRANGERS_LIMIT, Listener
+from actors.transport.message_socket import MessageSocket
 from dsms.data.batch import Batch
 from dsms.errors import Cause, DsmsError, OperatorError
 
@@ -34,10 +35,9 @@ class AddingActor:
     def __init__(self) -> None:
         self.total = 0.0
         self.open: list[Future[float]] = []
-        self.told = threading.Event()
-        self.listener = Listener(
-            {"add": self.add, "later": self.later, "fail": self.fail, "rows": self.rows, "tell": self.tell}
-        )
+        self.told, self.free = threading.Event(), threading.Event()
+        methods = (self.add, self.later, self.fail, self.rows, self.tell, self.busy)
+        self.listener = Listener({method.__name__: method for method in methods})
 
     def add(self, value: float) -> float:
         self.total += value
@@ -56,6 +56,9 @@ class AddingActor:
     def tell(self, value: float) -> None:
         self.total += value
         self.told.set()
+
+    def busy(self) -> None:
+        self.free.wait(LIMIT_S)
 
     def by_ray(self) -> str:
         return "through Ray"
@@ -91,6 +94,28 @@ def test_large_batches_and_calls_from_several_threads_do_not_mix(handle: Any) ->
     for thread in threads:
         thread.join(LIMIT_S)
     assert wrong == []
+
+
+def test_a_caller_does_not_wait_for_a_process_that_does_not_read(adder: AddingActor, handle: Any) -> None:
+    batch = Batch.of({"x": np.ones(300_000, dtype=np.int64)})
+    calls: list[Any] = [send(handle.busy)]
+    calling = threading.Thread(target=lambda: calls.extend(send(handle.rows, batch) for _ in range(4)), daemon=True)
+    calling.start()
+    calling.join(LIMIT_S)
+    is_waiting = calling.is_alive()
+    adder.free.set()
+    assert not is_waiting
+    assert [await_answer(call, "rows", LIMIT_S) for call in calls] == [None, *[300_000] * 4]
+
+
+def test_posted_messages_fail_when_the_process_that_does_not_read_is_gone() -> None:
+    near, far = socket.socketpair()
+    posting, batch = MessageSocket(near), Batch.of({"x": np.ones(300_000, dtype=np.int64)})
+    for _ in range(3):
+        posting.post(batch)
+    far.close()
+    with pytest.raises((EOFError, OSError)):
+        posting.receive()
 
 
 def test_an_answer_that_comes_later_does_not_hold_up_the_next_call(adder: AddingActor, handle: Any) -> None:
