@@ -93,7 +93,7 @@ class HostSockets:
             self._connect_peer(forward.place).send((RUN, forward.grant, forward.outputs))
         except SOCKET_LOSS_ERRORS as error:
             self._sockets.pop(forward.place, None)
-            raise peer_gone(error) from None
+            raise peer_gone(f"host {forward.place} ({error})") from None
 
     def _connect_peer(self, place: int) -> MessageSocket:
         if place not in self._sockets:
@@ -107,12 +107,12 @@ class SchedulerSockets:
     def __init__(self, hosts: Sequence[Address]) -> None:
         self._sockets: list[MessageSocket] = []
         self._poll = select.poll()
-        self._by_file: dict[int, MessageSocket] = {}
+        self._places: dict[int, int] = {}  # by file of a socket
         try:
-            for address in hosts:
+            for place, address in enumerate(hosts):
                 each = connect(address, Role.SCHEDULER)
                 self._sockets.append(each)
-                self._by_file[each.fileno()] = each
+                self._places[each.fileno()] = place
                 self._poll.register(each.fileno(), select.POLLIN)
             for each in self._sockets:
                 each.receive()  # the host has registered us as its scheduler
@@ -134,10 +134,10 @@ class SchedulerSockets:
         """Send a grant and wait for the report, from the host that ran the last step."""
         try:
             self._sockets[place].send((RUN, grant, ()))
-            ready = self._poll.poll()[0][0]
-            report, error = self._by_file[ready].receive()
+            place = self._places[self._poll.poll()[0][0]]
+            report, error = self._sockets[place].receive()
         except SOCKET_LOSS_ERRORS as error:
-            raise peer_gone(error) from None
+            raise peer_gone(f"host {place} ({error})") from None
         if error is not None:
             raise error
         if report is None:

@@ -157,6 +157,7 @@ def test_a_closed_socket_means_that_the_process_at_its_other_end_is_gone(error):
     with pytest.raises(OperatorError) as caught:
         sockets.run_turn(0, None)
     assert caught.value.cause is Cause.PROCESS_GONE
+    assert "host 0" in str(caught.value)
 
 
 @pytest.mark.parametrize("error", SOCKET_ERRORS, ids=names)
@@ -166,6 +167,7 @@ def test_a_host_that_cannot_forward_a_grant_reports_why_to_the_scheduler(error):
     sockets._scheduler, sockets._sockets = SimpleNamespace(send=replies.append), {1: Closed(error)}
     sockets._run(None, [])
     assert cause_of(replies[0].error) is Cause.PROCESS_GONE
+    assert "host 1" in str(replies[0].error)
 
 
 @pytest.mark.parametrize("accepts", [False, True])
