@@ -150,6 +150,7 @@ class Client:
             return
         try:
             self.flush(timeout)
+            self._closing.set()  # first: the gateway answers a goodbye by closing, which is no reason to reconnect
             with self._sending:
                 self._send(Bye())
         finally:

@@ -25,6 +25,7 @@ from dsms.net.client.row_conversion import make_batch
 from dsms.net.client.subscription import Received
 from dsms.net.tokens import Tokens
 
+WAIT_S = 10.0
 N = Schema.of({"n": "int64"})
 MIXED = Schema.of({"n": "int64", "x": "float64", "ok": "bool", "at": "timestamp", "who": "string"})
 PLAN = make_plan({"s": {"n": "int64"}}, all="SELECT n FROM s")
@@ -130,6 +131,21 @@ def test_a_later_client_continues_the_numbers_of_its_producer() -> None:
             with dsms.connect(address, producer="meter") as client:
                 assert client.push("s", {"n": [number]}) == number
         assert domain.records("all") == [{"n": 1}, {"n": 2}]
+
+
+def test_a_connection_that_ends_with_the_goodbye_is_not_made_again() -> None:
+    with run_plan(PLAN) as (_, _, address):
+        client, has_ended = dsms.connect(address), list[bool]()
+        close = client._close
+
+        def close_late() -> None:
+            client._thread.join(WAIT_S)  # the gateway has closed the connection, and the client has noticed
+            has_ended.append(not client._thread.is_alive())
+            close()
+
+        client._close = close_late  # type: ignore[method-assign]
+        client.close()
+        assert has_ended == [True]
 
 
 def test_a_newer_client_of_the_same_producer_disconnects_the_older() -> None:
