@@ -143,7 +143,7 @@ def test_a_connection_that_ends_with_the_goodbye_is_not_made_again() -> None:
             has_ended.append(not client._thread.is_alive())
             close()
 
-        client._close = close_late  # type: ignore[method-assign]
+        client._close = close_late
         client.close()
         assert has_ended == [True]
 
