@@ -49,7 +49,7 @@ class StateCopier:
         dumps: Any = cloudpickle.dumps
         head = bytes(dumps(value, protocol=5, buffer_callback=buffers.append))
         views = [np.frombuffer(buffer.raw(), np.uint8) for buffer in buffers]
-        # Rows from the network or from Ray are read-only: no copy.
+        # Rows that came from another process are read-only: no copy.
         blocks = iter([*self._blocks, *(_NONE for _ in views)])
         memory = tuple(_copy_into(view, next(blocks)) if view.flags.writeable else view for view in views)
         self._blocks = [part if part.base is None else part.base for part in memory if part.flags.writeable]

@@ -1,7 +1,7 @@
 """Encodes messages: a header in msgpack, and the columns of batches as raw buffers behind it.
 
-Rows are never pickled: a receiver's columns are views of the buffer that the socket filled, and text is a list of
-strings in the header. Only a column of other Python objects is pickled.
+Rows are never pickled: a receiver's columns are views of the buffer that the socket filled, read-only because several
+queries may read them, and text is a list of strings in the header. Only a column of other Python objects is pickled.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ def as_bytes(column: Column) -> memoryview:
 
 
 def decode(header: Buffer, payload: Column) -> Any:
-    """Return the message; its columns are views of the payload, an array of bytes. Lists become tuples."""
+    """Return the message; its columns are read-only views of the payload, an array of bytes. Lists become tuples."""
+    payload.flags.writeable = False
 
     def decode_object(code: int, data: bytes) -> object:
         if code == COLUMN:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from support.live.domains import fleet_of
+from support.messages import pass_on
 from support.strategies import FEW, POLICIES, is_suitable, plan_tables, policy
 
 import dsms
@@ -206,6 +207,27 @@ def test_a_caller_that_never_authenticates_blocks_no_other() -> None:
     assert engine.ledger.held == 0
     host_pool.close()
     stranger.close()
+
+
+def test_a_function_that_writes_into_its_rows_does_not_change_those_of_other_queries() -> None:
+    def write(batch: Batch) -> Any:
+        batch.columns["x"][:] = 0
+        return batch.columns["x"] >= 0
+
+    operators = {"a": {"name": "f", "function": write}, "b": {"name": "g", "function": lambda b: b.columns["x"] >= 0}}
+    queries = {name: {"from": "s", "operators": [operator]} for name, operator in operators.items()}
+    settings = {"streams": {"s": {"schema": {"x": "int64"}}}, "queries": queries, "run": {"on_error": "dead-letter"}}
+    left: list[Any] = []
+    engine = Engine(
+        plan_from(settings),
+        policy_named("fifo"),
+        clock=WallClock(),
+        runner=on_hosts(1),
+        sink=lambda query, batch: left.append((query, batch.columns["x"].tolist())),
+    )
+    engine.push("s", pass_on(Batch.of({"x": np.arange(5)})))
+    engine.run()
+    assert left == [("b", [0, 1, 2, 3, 4])]
 
 
 def test_results_before_an_error_are_sent() -> None:
