@@ -13,6 +13,7 @@ import numpy as np
 from actors.transport.codec import PREFIX, Buffer, Encoder, as_bytes, decode
 from dsms.data.batch import Column
 
+SEND_BUFFER_BYTES = 1024 * 1024  # of the system; with Linux's default large batches take three times as long
 READ_BYTES = 64 * 1024  # most messages arrive with one read
 BUFFERS_LIMIT = 512  # of one call to the system; Linux takes 1,024
 EMPTY: Column = np.empty(0, np.uint8)
@@ -22,6 +23,7 @@ class MessageSocket:
     """Sends messages from any thread and receives them in one."""
 
     def __init__(self, line: socket.socket) -> None:
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES)
         self._socket = line
         self._encoder, self._sending = Encoder(), threading.Lock()
         self._unsent: deque[list[Buffer]] = deque()  # posted, for the other side to read; a thread sends them
