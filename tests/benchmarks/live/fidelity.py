@@ -116,7 +116,8 @@ def run_live(
     scheduler = SchedulerActor.remote("fidelity", source, "", "", None, setup)
     epoch = time.time()
     try:
-        get_result(send(scheduler.open, pool, None, epoch))
+        # Abstract tuples arrive by the scheduler's clock: it must not begin before the stations are at their hosts.
+        get_result(send(scheduler.open, pool, None, epoch if frames else None))
         if frames:
             assert sum(push_rows(frames, scheduler, pool, epoch)) == arrivals
         limit_s = END_LIMIT * elapsed + 10
