@@ -84,9 +84,9 @@ class TurnReport(NamedTuple):
     forward: Forward | None = None  # None: the turn is over
 
 
-def read_grant(fields: tuple[object, ...]) -> Grant:
+def read_grant(fields: Sequence[Any]) -> Grant:
     """Return a grant from its fields as received."""
-    grant = Grant(*fields)  # type: ignore[arg-type]
+    grant = Grant(*fields)
     return grant._replace(
         cursor=None if grant.cursor is None else CursorState.read(grant.cursor),
         heads=list(grant.heads),
@@ -97,9 +97,9 @@ def read_grant(fields: tuple[object, ...]) -> Grant:
     )
 
 
-def read_outputs(fields: list[tuple[object, ...]]) -> list[Output]:
+def read_outputs(fields: Sequence[Sequence[Any]]) -> list[Output]:
     """Return outputs from their fields as received."""
-    return [Output(*output) for output in fields]  # type: ignore[arg-type]
+    return [Output(*output) for output in fields]
 
 
 def read_report(fields: Sequence[Any]) -> TurnReport:
@@ -109,8 +109,8 @@ def read_report(fields: Sequence[Any]) -> TurnReport:
     return TurnReport(reports, seconds, [BegunTurn(*turn) for turn in turns])
 
 
-def _read_outcome(fields: tuple[object, ...]) -> StepOutcome:
-    outcome = StepOutcome(*fields)  # type: ignore[arg-type]
+def _read_outcome(fields: Sequence[Any]) -> StepOutcome:
+    outcome = StepOutcome(*fields)
     if not outcome.dead_letters:
         return outcome
     return outcome._replace(dead_letters=tuple(DeadLetter(*each) for each in outcome.dead_letters))

@@ -78,15 +78,18 @@ class GatewayLog(ABC):
         """Continue with these routes."""
         self.notify()
 
-    def check(self, position: int) -> None:  # noqa: B027
+    def check(self, position: int) -> None:
         """Raise an error for a position that a scheduler cannot have."""
+        return
 
-    def truncate(self, upto: int) -> None:  # noqa: B027
+    def truncate(self, upto: int) -> None:
         """Drop the log up to this offset: every kept checkpoint covers it."""
+        return
 
     def status(self) -> JsonObject | None:
         """Its end, and how far behind schedulers are; None where nothing is stored."""
         return None
 
-    def close(self) -> None:  # noqa: B027
+    def close(self) -> None:
         """Release its resources."""
+        return

@@ -139,4 +139,11 @@ def _answer(connection: MessageSocket, number: int, answer: object, error: BaseE
             log.error("a call that nobody waits for has failed: %s", error)
         return
     with suppress(*SOCKET_LOSS_ERRORS):  # the caller has gone
-        connection.send((number, answer, error))
+        try:
+            connection.send((number, answer, error))
+        except (
+            TypeError,
+            ValueError,
+            OverflowError,
+        ) as unsendable:  # else the caller waits for ever
+            connection.send((number, None, unsendable))

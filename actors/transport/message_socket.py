@@ -33,11 +33,6 @@ class MessageSocket:
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    @property
-    def has_data(self) -> bool:
-        """Whether bytes of a next message are already in the buffer."""
-        return self._start < self._end
-
     def send(self, message: object) -> None:
         """Send a message; an error leaves nothing half sent unless the connection is lost."""
         with self._sending:

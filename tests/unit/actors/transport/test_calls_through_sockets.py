@@ -34,16 +34,19 @@ class AddingActor:
 
     def __init__(self) -> None:
         self.total = 0.0
-        self.open: list[Future[float]] = []
+        self.open: list[Future[Any]] = []
         self.told, self.free = threading.Event(), threading.Event()
-        methods = (self.add, self.later, self.fail, self.rows, self.tell, self.busy)
+        methods = (self.add, self.give_set, self.later, self.fail, self.rows, self.tell, self.busy)
         self.listener = Listener({method.__name__: method for method in methods})
 
     def add(self, value: float) -> float:
         self.total += value
         return self.total
 
-    def later(self) -> Future[float]:
+    def give_set(self) -> set[int]:
+        return {1}
+
+    def later(self) -> Future[Any]:
         self.open.append(Future())
         return self.open[-1]
 
@@ -136,6 +139,16 @@ def test_an_error_is_raised_at_the_caller(handle: Any) -> None:
 def test_what_cannot_be_encoded_fails_alone(handle: Any) -> None:
     with pytest.raises(TypeError, match="a set cannot"):
         get_result(send(handle.add, {1}))
+    assert get_result(send(handle.add, 1.0)) == 1.0
+
+
+def test_an_answer_that_cannot_be_sent_is_an_error_at_the_caller(adder: AddingActor, handle: Any) -> None:
+    later, unsendable = send(handle.later), adder.give_set()
+    with pytest.raises(OperatorError, match="a set cannot be part of a message"):
+        get_result(send(handle.give_set))
+    adder.open[0].set_result(unsendable)
+    with pytest.raises(OperatorError, match="a set cannot be part of a message"):
+        later.result(LIMIT_S)
     assert get_result(send(handle.add, 1.0)) == 1.0
 
 
